@@ -1,0 +1,1 @@
+"""Broker processes: store, replication, client service and the remoting protocol they share."""

@@ -1,0 +1,1 @@
+"""RocketMQ remoting: frames, commands and connections that carry them."""

@@ -1,0 +1,138 @@
+"""JSON bodies as Java writes them, and as every peer reads them.
+
+Responsible for: reading fastjson's dialect (unquoted integer keys, objects as keys; broker-wire-and-storage.md 4.0)
+and writing compact standard JSON.
+Refuses to know: which body has which fields.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+
+BODY_BYTES_MAX = 16_777_216
+DEPTH_MAX = 64
+
+
+class JsonRejected(ValueError):
+    """The text is not JSON of either dialect, or it is larger or deeper than allowed."""
+
+
+def _refuse_constant(text: str) -> None:
+    raise ValueError(f"{text} is no JSON number")
+
+
+_decode = json.JSONDecoder(parse_constant=_refuse_constant).decode
+_encode = json.JSONEncoder(separators=(",", ":"), sort_keys=True, allow_nan=False).encode
+_TOKEN = re.compile(r'\s*(?:([{}\[\]:,])|("[^"\\]*(?:\\.[^"\\]*)*"|[^\s{}\[\]:,"]+))', re.DOTALL)
+
+
+def loads(data: bytes | bytearray | memoryview | str) -> object:
+    """The value. An object used as a key becomes its canonical JSON text, an unquoted key its text.
+
+    Raises JsonRejected. Of equal keys the last one wins, as in Java.
+    """
+    if len(data) > BODY_BYTES_MAX:
+        raise JsonRejected(f"a body of {len(data)} bytes, allowed are {BODY_BYTES_MAX}")
+    try:
+        text = data if isinstance(data, str) else str(data, "utf-8")
+        try:
+            return _decode(text)
+        except ValueError:
+            return _Parser(text).parse()
+    except RecursionError:
+        raise JsonRejected("nested too deeply") from None
+    except JsonRejected:
+        raise
+    except ValueError as error:
+        raise JsonRejected(f"no JSON: {error}") from None
+
+
+def dumps(value: object) -> bytes:
+    """Compact ASCII JSON, keys sorted, None left out of objects; integer keys quoted, which all peers accept."""
+    return _encode(_without_none(value)).encode("ascii")
+
+
+def _without_none(value: object) -> object:
+    if isinstance(value, dict):
+        return {key: _without_none(item) for key, item in value.items() if item is not None}
+    if isinstance(value, (list, tuple)):
+        return [_without_none(item) for item in value]
+    return value
+
+
+class _Parser:
+    """Recursive descent over tokens; only used for texts that the standard parser refuses."""
+
+    def __init__(self, text: str) -> None:
+        self._tokens = _tokens(text)
+        self._token = next(self._tokens)
+
+    def parse(self) -> object:
+        value = self._value(1)
+        if self._token:
+            raise JsonRejected("text after the end of the value")
+        return value
+
+    def _advance(self) -> str:
+        token, self._token = self._token, next(self._tokens)
+        return token
+
+    def _expect(self, token: str) -> None:
+        if self._advance() != token:
+            raise JsonRejected(f"{token!r} is missing")
+
+    def _value(self, depth: int) -> object:
+        if depth > DEPTH_MAX:
+            raise JsonRejected("nested too deeply")
+        token = self._advance()
+        if token == "{":
+            return self._object(depth)
+        if token == "[":
+            return self._array(depth)
+        if not token or token in "}]:,":
+            raise JsonRejected(f"a value is missing before {token!r}")
+        return _decode(token)
+
+    def _object(self, depth: int) -> dict[str, object]:
+        members: dict[str, object] = {}
+        while self._token != "}":
+            if members:
+                self._expect(",")
+            key = self._value(depth + 1)
+            self._expect(":")
+            members[_key_text(key)] = self._value(depth + 1)
+        self._advance()
+        return members
+
+    def _array(self, depth: int) -> list[object]:
+        items: list[object] = []
+        while self._token != "]":
+            if items:
+                self._expect(",")
+            items.append(self._value(depth + 1))
+        self._advance()
+        return items
+
+
+def _key_text(key: object) -> str:
+    if type(key) is str:
+        return key
+    if type(key) is int:
+        return str(key)
+    if isinstance(key, (dict, list)):
+        return _encode(key)
+    raise JsonRejected(f"{key!r} cannot be a key")
+
+
+def _tokens(text: str) -> Iterator[str]:
+    position, end = 0, len(text.rstrip())
+    while position < end:
+        match = _TOKEN.match(text, position)
+        if match is None:
+            raise JsonRejected(f"no JSON at character {position}")
+        position = match.end()
+        yield match.group(1) or match.group(2)
+    while True:
+        yield ""

@@ -1,0 +1,153 @@
+"""The listening side of remoting.
+
+Responsible for: accepting connections within named limits, closing silent ones, the table from code to handler.
+Refuses to know: what a handler does.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+
+from brokers.remoting.codes import ResponseCode
+from brokers.remoting.command import RemotingCommand
+from brokers.remoting.connection import Connection, Handler, Limits, Answer
+
+_log = logging.getLogger(__name__)
+ACCEPT_BACKLOG = 1_024
+CLOSE_WAIT_MS = 1_000
+
+
+class Dispatcher:
+    """Handler that finds the handler of a request's code; a code nobody has is answered with 3 (1.6)."""
+
+    def __init__(self, handlers: Mapping[int, Handler] | None = None) -> None:
+        self._handlers: dict[int, Handler] = {int(code): handler for code, handler in (handlers or {}).items()}
+
+    def register(self, code: int, handler: Handler) -> None:
+        self._handlers[int(code)] = handler
+
+    def __call__(self, connection: Connection, request: RemotingCommand) -> Answer:
+        handler = self._handlers.get(request.code)
+        if handler is None:
+            return not_supported(connection, request)
+        return handler(connection, request)
+
+
+def not_supported(connection: Connection, request: RemotingCommand) -> RemotingCommand:
+    """The answer to a code that this process does not serve."""
+    remark = f" request type {request.code} not supported"
+    return request.reply(ResponseCode.REQUEST_CODE_NOT_SUPPORTED, remark=remark)
+
+
+class RemotingServer:
+    """Serves one address. Responses keep no order; one-way requests are never answered.
+
+    The handler returns the response, an awaitable of it, or None when the answer comes later through `send`.
+    `on_open(connection)` and `on_close(connection)` run once each; `connection.close_reason` says why.
+    """
+
+    def __init__(
+        self,
+        handler: Handler,
+        *,
+        host: str = "127.0.0.1",
+        port: int = 0,
+        on_open: Callable[[Connection], None] | None = None,
+        on_close: Callable[[Connection], None] | None = None,
+        idle_timeout_ms: int = 120_000,
+        limits: Limits | None = None,
+    ) -> None:
+        self._handler, self._host, self._port = handler, host, port
+        self._on_open, self._on_close = on_open, on_close
+        self._limits = replace(limits or Limits(), idle_ms=idle_timeout_ms)
+        self._connections: dict[int, Connection] = {}
+        self._server: asyncio.Server | None = None
+        self._sweeper: SilenceSweeper | None = None
+
+    async def start(self) -> None:
+        """Listen. Raises OSError when the address cannot be bound."""
+        loop = asyncio.get_running_loop()
+        self._server = await loop.create_server(self._protocol, self._host, self._port, backlog=ACCEPT_BACKLOG)
+        self._sweeper = SilenceSweeper(self._limits, lambda: self._connections.values())
+
+    @property
+    def port(self) -> int:
+        """The port that is listened on, also when 0 was asked for."""
+        if self._server is None or not self._server.sockets:
+            raise RuntimeError("the server is not started")
+        return self._server.sockets[0].getsockname()[1]
+
+    @property
+    def connections(self) -> Iterator[Connection]:
+        return iter(tuple(self._connections.values()))
+
+    async def close(self) -> None:
+        """Stop listening, close every connection, and wait for them a bounded time."""
+        if self._server is not None:
+            self._server.close()
+        if self._sweeper is not None:
+            self._sweeper.stop()
+        open_ones = tuple(self._connections.values())
+        for connection in open_ones:
+            connection.close("the server is stopping")
+        if open_ones:
+            await asyncio.wait(
+                [asyncio.ensure_future(connection.wait_closed()) for connection in open_ones],
+                timeout=CLOSE_WAIT_MS / 1000,
+            )
+        for connection in tuple(self._connections.values()):
+            connection.abort("the server is stopping")
+
+    def _protocol(self) -> Connection:
+        return Connection(
+            self._handler, self._limits, on_open=self._opened, on_close=self._closed, pauses_reading=True
+        )
+
+    def _opened(self, connection: Connection) -> None:
+        if len(self._connections) >= self._limits.connections:
+            _log.warning("%s refused: %d connections are open", connection.peer, len(self._connections))
+            connection.abort("too many connections")
+            return
+        self._connections[connection.id] = connection
+        if self._on_open is not None:
+            self._on_open(connection)
+
+    def _closed(self, connection: Connection) -> None:
+        if self._connections.pop(connection.id, None) is not None and self._on_close is not None:
+            self._on_close(connection)
+
+
+class SilenceSweeper:
+    """Looks over the connections at a steady pace; one timer for all instead of one per connection."""
+
+    def __init__(self, limits: Limits, connections: Callable[[], object]) -> None:
+        self._limits, self._connections = limits, connections
+        times = [time_ms for time_ms in (limits.idle_ms, limits.partial_frame_ms) if time_ms]
+        self._period = max(0.02, min(1_000, *times, 1_000) / 4_000)
+        self._loop = asyncio.get_running_loop()
+        self._timer = self._loop.call_later(self._period, self._sweep)
+
+    def stop(self) -> None:
+        self._timer.cancel()
+
+    def _sweep(self) -> None:
+        self._timer = self._loop.call_later(self._period, self._sweep)
+        now = self._loop.time()
+        held: list[Connection] = []
+        for connection in tuple(self._connections()):  # type: ignore[call-overload]
+            connection.check_silence(now)
+            if connection.partial_bytes:
+                held.append(connection)
+        self._bound_partial_frames(held)
+
+    def _bound_partial_frames(self, held: list[Connection]) -> None:
+        # Many peers with half a frame each: the largest go first, so that ordinary ones stay.
+        total = sum(connection.partial_bytes for connection in held)
+        for connection in sorted(held, key=lambda each: -each.partial_bytes):
+            if total <= self._limits.partial_bytes_of_all:
+                break
+            total -= connection.partial_bytes
+            connection.abort("all connections together hold too many bytes of unfinished frames")
