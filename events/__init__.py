@@ -1,0 +1,1 @@
+"""What happened and what was asked: the vocabulary of the log, and its bytes."""

@@ -1,0 +1,146 @@
+"""
+The changes: what an accepted command did to the state, with all results in them.
+
+Responsible for their shape; field meanings stand in `schemas/changes/*.avsc`.
+Refuses to know how they were decided.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterStarted:
+    """The cluster exists."""
+
+    cluster_id: str
+    rules_version: int
+    settings: Mapping[str, str]
+    fingerprints: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LeadershipClaimed:
+    """A controller decides from here on."""
+
+    term: int
+    controller_id: str
+    controller_address: str
+    release: str
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerIdApplied:
+    """A replica id was given away."""
+
+    broker_name: str
+    cluster_name: str
+    broker_id: int
+    broker_address: str
+    register_check_code: str
+    next_broker_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerRegistered:
+    """A start of a replica is known."""
+
+    broker_name: str
+    broker_id: int
+    broker_address: str
+    ha_address: str | None
+    incarnation: str | None
+    clean: bool
+    last_epoch: int
+    end_offset: int
+    restarted_master: bool
+    highest_epoch_seen: int
+
+
+@dataclass(frozen=True, slots=True)
+class MasterElected:
+    """A set has a master in a new epoch."""
+
+    broker_name: str
+    master_broker_id: int
+    master_address: str
+    master_epoch: int
+    sync_state_set: tuple[int, ...]
+    sync_state_set_epoch: int
+    highest_epoch_seen: int
+
+
+@dataclass(frozen=True, slots=True)
+class MasterCleared:
+    """A set has no master from here on."""
+
+    broker_name: str
+    previous_master: int
+    master_epoch: int
+    reason: str
+    highest_epoch_seen: int
+
+
+@dataclass(frozen=True, slots=True)
+class SyncStateSetAltered:
+    """The SyncStateSet changed."""
+
+    broker_name: str
+    sync_state_set: tuple[int, ...]
+    sync_state_set_epoch: int
+    joined: tuple[int, ...]
+    left: tuple[int, ...]
+    reason: str
+    unclean_members: tuple[int, ...]
+    highest_epoch_seen: int
+
+
+@dataclass(frozen=True, slots=True)
+class BrokersCleaned:
+    """Replicas were forgotten; ids and epochs go on where they stood (S9)."""
+
+    broker_name: str
+    broker_ids: tuple[int, ...]
+    whole_set: bool
+
+
+@dataclass(frozen=True, slots=True)
+class SettingsChanged:
+    """Settings that rules read have new values."""
+
+    settings: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class RulesActivated:
+    """Another version of rules or schemas is in force."""
+
+    rules_version: int
+    fingerprints: tuple[str, ...]
+
+
+Change = (
+    ClusterStarted
+    | LeadershipClaimed
+    | BrokerIdApplied
+    | BrokerRegistered
+    | MasterElected
+    | MasterCleared
+    | SyncStateSetAltered
+    | BrokersCleaned
+    | SettingsChanged
+    | RulesActivated
+)
+
+CHANGES: tuple[type, ...] = (
+    ClusterStarted,
+    LeadershipClaimed,
+    BrokerIdApplied,
+    BrokerRegistered,
+    MasterElected,
+    MasterCleared,
+    SyncStateSetAltered,
+    BrokersCleaned,
+    SettingsChanged,
+    RulesActivated,
+)

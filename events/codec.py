@@ -1,0 +1,202 @@
+"""
+Records and their bytes: Avro single-object encoding (marker, fingerprint, body).
+
+Responsible for turning each record class into bytes and back, and for refusing bytes that
+are not exactly one known record. The only module that knows Avro; it knows no rule, and not
+which schemas a cluster has made active.
+"""
+
+from collections.abc import Callable
+from io import BytesIO
+from operator import attrgetter
+from typing import Any, NamedTuple
+
+import fastavro
+from fastavro.schema import fingerprint, to_parsing_canonical_form
+
+import schemas
+from events.broker_events import BROKER_EVENTS, BrokerEvent, BrokerEventHeader
+from events.changes import CHANGES
+from events.commands import COMMANDS, Command
+from events.envelope import Envelope, ReplicaEvidence
+from events.outcomes import CandidateVerdict, Outcome
+
+MARKER = b"\xc3\x01"
+FINGERPRINT_BYTES = 8
+HEADER_BYTES = len(MARKER) + FINGERPRINT_BYTES
+# Below Kafka's default limit of one message, so that what can be encoded can be appended.
+RECORD_BYTES_MAX = 1_000_000
+
+Record = Command | Outcome | BrokerEvent
+
+
+class CodecError(Exception):
+    """Bytes that are not a record, or a record that has no bytes."""
+
+
+class MalformedRecord(CodecError):
+    """The bytes are not exactly one record, or a field cannot be encoded."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+class UnknownFingerprint(CodecError):
+    """The bytes name a schema that this release does not have."""
+
+    def __init__(self, fingerprint_hex: str) -> None:
+        super().__init__(f"no schema with fingerprint {fingerprint_hex}")
+        self.fingerprint_hex = fingerprint_hex
+
+
+class _Codec(NamedTuple):
+    """Everything needed for one record class, made once at import."""
+
+    header: bytes
+    schema: Any
+    to_plain: Callable[[Any], dict[str, Any]]
+    from_plain: Callable[[Any], Any]
+
+
+def encode(record: Record) -> bytes:
+    """Return the bytes of `record`. Raises `MalformedRecord` for values without an encoding."""
+    codec = _BY_CLASS.get(type(record))
+    if codec is None:
+        raise MalformedRecord(f"{type(record).__name__} is not a record")
+    out = BytesIO()
+    out.write(codec.header)
+    try:
+        fastavro.schemaless_writer(out, codec.schema, codec.to_plain(record))
+    except Exception as error:  # fastavro's failures have no common type.
+        raise MalformedRecord(f"{type(record).__name__}: {error}") from error
+    if out.tell() > RECORD_BYTES_MAX:
+        raise MalformedRecord(f"record of {out.tell()} bytes, limit {RECORD_BYTES_MAX}")
+    return out.getvalue()
+
+
+def decode(data: bytes) -> Record:
+    """Return the record in `data`. Raises `UnknownFingerprint` or `MalformedRecord`."""
+    codec = _BY_HEADER.get(data[:HEADER_BYTES])
+    if codec is None:
+        raise UnknownFingerprint(peek_fingerprint(data))
+    if len(data) > RECORD_BYTES_MAX:
+        raise MalformedRecord(f"record of {len(data)} bytes, limit {RECORD_BYTES_MAX}")
+    body = BytesIO(data)
+    body.seek(HEADER_BYTES)
+    try:
+        plain = fastavro.schemaless_reader(
+            body, codec.schema, None, return_record_name=True, return_record_name_override=True
+        )
+        record = codec.from_plain(plain)
+    except Exception as error:  # Hostile bytes fail inside fastavro in many ways.
+        raise MalformedRecord(f"{type(error).__name__}: {error}") from error
+    if body.tell() != len(data):
+        raise MalformedRecord(f"{len(data) - body.tell()} bytes after the record")
+    return record
+
+
+def peek_fingerprint(data: bytes) -> str:
+    """Return the fingerprint named in `data`, as hex. Raises `MalformedRecord`."""
+    if len(data) < HEADER_BYTES or data[: len(MARKER)] != MARKER:
+        raise MalformedRecord("no single-object marker and fingerprint")
+    return data[len(MARKER) : HEADER_BYTES].hex()
+
+
+def fingerprint_of(record_or_type: Any) -> str:
+    """Return the fingerprint of a record class: 16 hex digits in the order of the bytes."""
+    cls = record_or_type if isinstance(record_or_type, type) else type(record_or_type)
+    return _BY_CLASS[cls].header[len(MARKER) :].hex()
+
+
+def _plain_writer(schema: Any) -> Callable[[Any], Any] | None:
+    """Return what turns a field value into what fastavro writes; None when it is the same."""
+    if isinstance(schema, list):
+        branches = [branch for branch in schema if branch != "null"]
+        if len(branches) > 1:
+            return _union_writer(branches)
+        inner = _plain_writer(branches[0])
+        return inner and (lambda value: None if value is None else inner(value))
+    if isinstance(schema, str):
+        return _RECORD_WRITERS.get(schema)
+    if schema["type"] == "array":
+        item = _plain_writer(schema["items"])
+        return (lambda value: [item(one) for one in value]) if item else list
+    if schema["type"] == "map":
+        return dict
+    return _record_writer(schema) if schema["type"] == "record" else None
+
+
+def _union_writer(branches: list[Any]) -> Callable[[Any], Any]:
+    """Return the writer of a union of records: each value is named, so nothing is guessed."""
+    writers = {b["name"].removeprefix("regent."): (b["name"], _record_writer(b)) for b in branches}
+
+    def write(value: Any) -> tuple[str, dict[str, Any]]:
+        name, writer = writers[type(value).__name__]
+        return name, writer(value)
+
+    return write
+
+
+def _record_writer(schema: dict[str, Any]) -> Callable[[Any], dict[str, Any]]:
+    names = tuple(field["name"] for field in schema["fields"])
+    get = attrgetter(*names) if len(names) > 1 else lambda value: (getattr(value, names[0]),)
+    nested = [(f["name"], w) for f in schema["fields"] if (w := _plain_writer(f["type"]))]
+
+    def write(value: Any) -> dict[str, Any]:
+        plain = dict(zip(names, get(value), strict=True))
+        for name, writer in nested:
+            plain[name] = writer(plain[name])
+        return plain
+
+    _RECORD_WRITERS[schema["name"]] = write
+    return write
+
+
+def _plain_reader(schema: Any) -> Callable[[Any], Any] | None:
+    """Return what turns fastavro's value into a field value; None when it is the same."""
+    if isinstance(schema, list):
+        branches = [branch for branch in schema if branch != "null"]
+        if len(branches) > 1:
+            readers = {b["name"]: _record_reader(b) for b in branches}
+            return lambda named: readers[named[0]](named[1])
+        inner = _plain_reader(branches[0])
+        return inner and (lambda value: None if value is None else inner(value))
+    if isinstance(schema, str):
+        return _RECORD_READERS.get(schema)
+    if schema["type"] == "array":
+        item = _plain_reader(schema["items"])
+        return (lambda values: tuple([item(one) for one in values])) if item else tuple
+    return _record_reader(schema) if schema["type"] == "record" else None
+
+
+def _record_reader(schema: dict[str, Any]) -> Callable[[dict[str, Any]], Any]:
+    cls = _CLASSES[schema["name"].removeprefix("regent.")]
+    nested = [(f["name"], r) for f in schema["fields"] if (r := _plain_reader(f["type"]))]
+
+    def read(plain: dict[str, Any]) -> Any:
+        for name, reader in nested:
+            plain[name] = reader(plain[name])
+        return cls(*plain.values())
+
+    _RECORD_READERS[schema["name"]] = read
+    return read
+
+
+def _build(cls: type) -> _Codec:
+    schema = schemas.load(cls.__name__)
+    parsed = fastavro.parse_schema(schema)
+    mark = bytes.fromhex(fingerprint(to_parsing_canonical_form(schema), "CRC-64-AVRO"))
+    return _Codec(MARKER + mark, parsed, _record_writer(parsed), _record_reader(parsed))
+
+
+_RECORD_WRITERS: dict[str, Callable[[Any], dict[str, Any]]] = {}
+_RECORD_READERS: dict[str, Callable[[dict[str, Any]], Any]] = {}
+RECORD_CLASSES: tuple[type, ...] = (*COMMANDS, Outcome, *BROKER_EVENTS)
+_PARTS: tuple[type, ...] = (Envelope, ReplicaEvidence, CandidateVerdict, BrokerEventHeader)
+_CLASSES = {cls.__name__: cls for cls in (*RECORD_CLASSES, *CHANGES, *_PARTS)}
+_BY_CLASS: dict[type, _Codec] = {cls: _build(cls) for cls in RECORD_CLASSES}
+_BY_HEADER: dict[bytes, _Codec] = {codec.header: codec for codec in _BY_CLASS.values()}
+
+# What a `ClusterFormed` of this release makes active.
+COMMAND_FINGERPRINTS: tuple[str, ...] = tuple(sorted(fingerprint_of(cls) for cls in COMMANDS))

@@ -1,0 +1,150 @@
+"""
+The commands of the log: what controllers ask the fold to decide (design D1).
+
+Responsible for their shape; field meanings stand in `schemas/commands/*.avsc`.
+Refuses to know any rule: a command that can be built may well be refused.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from events.envelope import Envelope, ReplicaEvidence
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterFormed:
+    """Record 0 of every log."""
+
+    envelope: Envelope
+    rules_version: int
+    settings: Mapping[str, str]
+    fingerprints: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimLeadership:
+    """A controller wants to decide from here on (design D6)."""
+
+    envelope: Envelope
+    expected_term: int
+    controller_id: str
+    controller_address: str
+    release: str
+
+
+@dataclass(frozen=True, slots=True)
+class ApplyBrokerId:
+    """A new replica takes the id it was offered (`controller.md` 5.2)."""
+
+    envelope: Envelope
+    cluster_name: str
+    broker_name: str
+    applied_broker_id: int
+    register_check_code: str
+
+
+@dataclass(frozen=True, slots=True)
+class RegisterBroker:
+    """A start of a replica makes itself known; a Java broker leaves the last five out."""
+
+    envelope: Envelope
+    cluster_name: str
+    broker_name: str
+    broker_id: int
+    broker_address: str
+    ha_address: str | None = None
+    incarnation: str | None = None
+    clean: bool | None = None
+    last_epoch: int | None = None
+    end_offset: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AlterSyncStateSet:
+    """The master asks for another SyncStateSet (`controller.md` 5.6)."""
+
+    envelope: Envelope
+    broker_name: str
+    master_broker_id: int
+    expected_master_epoch: int
+    expected_set_epoch: int
+    new_sync_state_set: tuple[int, ...]
+    evidence: tuple[ReplicaEvidence, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ElectMaster:
+    """Elect a master; `broker_id` is -1 when a controller acts by itself (5.5, 7)."""
+
+    envelope: Envelope
+    cluster_name: str
+    broker_name: str
+    broker_id: int
+    designate: bool
+    expected_master_epoch: int | None = None
+    expected_set_epoch: int | None = None
+    evidence: tuple[ReplicaEvidence, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class CleanBrokerData:
+    """Forget some replicas, or the whole set when `broker_ids` is None (5.7)."""
+
+    envelope: Envelope
+    cluster_name: str
+    broker_name: str
+    broker_ids: tuple[int, ...] | None
+    clean_living: bool
+    evidence: tuple[ReplicaEvidence, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeSettings:
+    """Change settings that rules read; those not named stay."""
+
+    envelope: Envelope
+    settings: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class ActivateRules:
+    """Another version of the rules, or more schemas, from here on (design D3)."""
+
+    envelope: Envelope
+    rules_version: int
+    fingerprints: tuple[str, ...]
+
+
+Command = (
+    ClusterFormed
+    | ClaimLeadership
+    | ApplyBrokerId
+    | RegisterBroker
+    | AlterSyncStateSet
+    | ElectMaster
+    | CleanBrokerData
+    | ChangeSettings
+    | ActivateRules
+)
+
+COMMANDS: tuple[type, ...] = (
+    ClusterFormed,
+    ClaimLeadership,
+    ApplyBrokerId,
+    RegisterBroker,
+    AlterSyncStateSet,
+    ElectMaster,
+    CleanBrokerData,
+    ChangeSettings,
+    ActivateRules,
+)
+
+
+def command_kind(command: Command) -> str:
+    """Return the name under which outcomes and tables know this kind of command."""
+    return type(command).__name__
+
+
+def broker_set_of(command: Command) -> str | None:
+    """Return the name of the broker set the command is about; None when about none."""
+    return getattr(command, "broker_name", None)

@@ -1,0 +1,44 @@
+"""
+What travels with every command: the envelope and the evidence.
+
+Responsible for their shape only. Field meanings stand in `schemas/types/*.avsc`.
+Refuses to know where evidence comes from and what rules make of it.
+"""
+
+from dataclasses import dataclass
+
+NO_OFFSET = -1
+UNKNOWN = -1
+COMMAND_ID_BYTES = 16
+DIGEST_BYTES = 32
+ELECTION_PRIORITY_DEFAULT = 2_147_483_647
+
+
+@dataclass(frozen=True, slots=True)
+class Envelope:
+    """Who appended a command, why, in which term, and knowing what (design D1)."""
+
+    command_id: bytes
+    cluster_id: str
+    term: int
+    issuer: str
+    issued_at_ms: int
+    cause: str
+    requested_by: str | None = None
+    applied_offset: int = NO_OFFSET
+    applied_digest: bytes = b""
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaEvidence:
+    """What the issuer knew about one replica; -1 stands for an unknown number."""
+
+    broker_id: int
+    alive: bool
+    reason: str
+    silent_ms: int = UNKNOWN
+    epoch: int = UNKNOWN
+    max_offset: int = UNKNOWN
+    confirm_offset: int = UNKNOWN
+    election_priority: int = ELECTION_PRIORITY_DEFAULT
+    incarnation: str | None = None

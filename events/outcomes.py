@@ -1,0 +1,61 @@
+"""
+The outcome of one record of the command log, as the leader publishes it (design D7).
+
+Responsible for its shape; field meanings stand in `schemas/outcomes/outcome.avsc`.
+Refuses to know how the digest is made and who publishes.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from events.changes import Change
+
+UNREADABLE_KIND = "Unreadable"
+LABEL_AT_RISK = "AT_RISK"
+LABEL_UNCLEAN = "UNCLEAN"
+LABEL_DESIGNATED = "DESIGNATED"
+LABEL_REPEAT = "REPEAT"
+LABELS = (LABEL_AT_RISK, LABEL_DESIGNATED, LABEL_REPEAT, LABEL_UNCLEAN)
+
+
+@dataclass(frozen=True, slots=True)
+class CandidateVerdict:
+    """One replica in an election, and the rule that chose or rejected it."""
+
+    broker_id: int
+    address: str | None
+    in_set: bool
+    alive: bool
+    clean: bool
+    epoch: int
+    max_offset: int
+    election_priority: int
+    chosen: bool
+    verdict: str
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """
+    What one record led to.
+
+    The last three fields are stamped by the publisher and stay outside the digest.
+    """
+
+    command_offset: int
+    command_id: bytes
+    cluster_id: str
+    term: int
+    kind: str
+    broker_name: str | None
+    cause: str
+    accepted: bool
+    refusal: str | None
+    code: int
+    labels: tuple[str, ...] = ()
+    changes: tuple[Change, ...] = ()
+    candidates: tuple[CandidateVerdict, ...] = ()
+    digest: bytes = b""
+    publisher: str = ""
+    published_at_ms: int = 0
+    phases: Mapping[str, int] = field(default_factory=dict)

@@ -1,0 +1,72 @@
+"""
+What the bytes mean: one documented Avro schema per record, in files beside this module.
+
+Responsible for finding and loading them. Knows nothing of codecs, classes or rules.
+"""
+
+import copy
+import functools
+import importlib.resources
+import json
+from typing import Any
+
+GROUPS = ("types", "commands", "changes", "outcomes", "broker_events")
+NAMESPACE = "regent"
+
+
+class SchemaNotFound(KeyError):
+    """No schema has that name."""
+
+
+@functools.cache
+def _documents() -> dict[str, tuple[str, dict[str, Any]]]:
+    """Return name -> (group, schema as written) of every file."""
+    found: dict[str, tuple[str, dict[str, Any]]] = {}
+    root = importlib.resources.files(__name__)
+    for group in GROUPS:
+        for entry in sorted(root.joinpath(group).iterdir(), key=lambda item: item.name):
+            if entry.name.endswith(".avsc"):
+                schema = json.loads(entry.read_text(encoding="utf-8"))
+                found[schema["name"]] = (group, schema)
+    return found
+
+
+def names(group: str | None = None) -> tuple[str, ...]:
+    """Return the names of all schemas, or of those in one of `GROUPS`, sorted."""
+    return tuple(sorted(n for n, (g, _) in _documents().items() if group in (None, g)))
+
+
+def load(name: str) -> dict[str, Any]:
+    """
+    Return the schema `name` complete in itself: named types stand where they are first used.
+
+    The answer is the caller's own copy. Raises `SchemaNotFound`.
+    """
+    if name not in _documents():
+        raise SchemaNotFound(name)
+    return _inlined(copy.deepcopy(_documents()[name][1]), set())
+
+
+def released_fingerprints() -> dict[str, str]:
+    """Return record name -> fingerprint (16 hex digits) of every released schema."""
+    text = importlib.resources.files(__name__).joinpath("fingerprints.json").read_text("utf-8")
+    return dict(json.loads(text))
+
+
+def _inlined(schema: Any, seen: set[str]) -> Any:
+    """Return `schema` with references to our named types replaced at their first use."""
+    if isinstance(schema, str):
+        name = schema.removeprefix(f"{NAMESPACE}.")
+        if name == schema or name in seen:
+            return schema
+        return _inlined(copy.deepcopy(_documents()[name][1]), seen)
+    if isinstance(schema, list):
+        return [_inlined(branch, seen) for branch in schema]
+    if schema["type"] in ("record", "fixed"):
+        seen.add(schema["name"])
+    for field in schema.get("fields", ()):
+        field["type"] = _inlined(field["type"], seen)
+    for part in ("items", "values"):
+        if part in schema:
+            schema[part] = _inlined(schema[part], seen)
+    return schema
