@@ -1,0 +1,127 @@
+"""Bodies as Java writes them: unquoted integer keys and objects as keys, within limits."""
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from brokers.remoting import fastjson
+from brokers.remoting.codec import FrameDecoder
+from brokers.remoting.fastjson import BODY_BYTES_MAX, DEPTH_MAX, JsonRejected
+
+WIRE = Path(__file__).parents[3] / "golden" / "wire"
+
+
+def recorded_json_bodies() -> list[bytes]:
+    lines = [json.loads(line) for path in sorted(WIRE.glob("*.jsonl")) for line in path.read_text().splitlines()]
+    bodies = [FrameDecoder().feed(bytes.fromhex(line["raw_hex"]))[0].body for line in lines]
+    return [body for body in bodies if body[:1] == b"{"]
+
+
+def test_unquoted_integer_keys_become_text():
+    assert fastjson.loads(b'{"brokerAddrs":{0:"a:1",1:"b:2",-3:"c:3"}}') == {
+        "brokerAddrs": {"0": "a:1", "1": "b:2", "-3": "c:3"}
+    }
+
+
+def test_an_object_used_as_key_becomes_its_canonical_text():
+    value = fastjson.loads('{"offsetTable":{{"topic":"T","queueId":1, "brokerName":"b"}:9,{"queueId":2}:8}}')
+    assert value == {"offsetTable": {'{"brokerName":"b","queueId":1,"topic":"T"}': 9, '{"queueId":2}': 8}}
+
+
+def test_text_that_looks_like_a_key_stays_text():
+    assert fastjson.loads('{0:"{1:2,\\"a\\":[",1:"\\\\"}') == {"0": '{1:2,"a":[', "1": "\\"}
+
+
+def test_standard_json_is_read_as_it_is():
+    assert fastjson.loads(b'[{"a":[1,2.5,null,true,"\\u00e9"]}]') == [{"a": [1, 2.5, None, True, "é"]}]
+
+
+def test_of_duplicate_keys_the_last_wins_in_both_dialects():
+    assert fastjson.loads('{"a":1,"a":2}') == {"a": 2}
+    assert fastjson.loads("{1:1,1:2}") == {"1": 2}
+
+
+def test_every_recorded_json_body_is_read_and_written_to_an_equal_one():
+    bodies = recorded_json_bodies()
+    assert any(b"{0:" in body for body in bodies)
+    for body in bodies:
+        value = fastjson.loads(body)
+        assert fastjson.loads(fastjson.dumps(value)) == without_none(value)
+
+
+def without_none(value):
+    if isinstance(value, dict):
+        return {key: without_none(item) for key, item in value.items() if item is not None}
+    return [without_none(item) for item in value] if isinstance(value, list) else value
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "", " ", "{", "}", "{1", "{1:", "{1:}", "{1:2", "{1:2,", "{1:2,}", "{1:2}}", "{1:2} 3", "[1:2]", "{1 2}", "{,1:2}",
+        "{a:1}", "{true:1}", "{1.5:1}", "{null:1}", "{1:NaN}", "NaN", '{1:"a}', '{1:"\\x"}', "{1:2,,3:4}", "[1,]", "nul",
+        "{" + "9" * 5_000 + ":1}",
+    ],
+)  # fmt: skip
+def test_anything_else_is_rejected(text):
+    with pytest.raises(JsonRejected):
+        fastjson.loads(text)
+
+
+def test_bytes_that_are_no_utf8_are_rejected():
+    with pytest.raises(JsonRejected):
+        fastjson.loads(b'{"a":"\xff"}')
+
+
+@pytest.mark.parametrize("text", ["[" * 200_000, "{1:" * 200_000, "{" * 200_000, '{"a":' * 200_000])
+def test_deep_nesting_is_rejected(text):
+    with pytest.raises(JsonRejected):
+        fastjson.loads(text)
+
+
+def test_the_dialect_is_read_down_to_the_named_depth():
+    inside = DEPTH_MAX - 2
+    assert fastjson.loads("[" * inside + "{1:2}" + "]" * inside)
+    with pytest.raises(JsonRejected, match="deep"):
+        fastjson.loads("[" * DEPTH_MAX + "{1:2}" + "]" * DEPTH_MAX)
+
+
+def test_a_body_above_the_size_limit_is_rejected_unread():
+    with pytest.raises(JsonRejected, match="allowed"):
+        fastjson.loads(bytes(BODY_BYTES_MAX + 1))
+
+
+def test_written_json_is_compact_sorted_ascii_with_quoted_integer_keys_and_without_nulls():
+    value = {"b": {1: "x", 0: "y"}, "a": None, "c": [None, {"d": None}], "é": "ü"}
+    assert fastjson.dumps(value) == b'{"b":{"0":"y","1":"x"},"c":[null,{}],"\\u00e9":"\\u00fc"}'
+
+
+@given(st.text(max_size=60))
+def test_random_text_gives_a_value_or_is_rejected(text):
+    try:
+        fastjson.loads(text)
+    except JsonRejected as error:
+        assert str(error)
+
+
+@given(st.text(alphabet='{}[]:,"0123\\ -', max_size=40))
+def test_random_structure_gives_a_value_or_is_rejected(text):
+    try:
+        fastjson.loads(text)
+    except JsonRejected as error:
+        assert str(error)
+
+
+values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=5), inner, max_size=4),
+    max_leaves=12,
+)
+
+
+@given(values)
+def test_both_parsers_agree_on_standard_json(value):
+    assert fastjson._Parser(json.dumps(value)).parse() == value
