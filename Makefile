@@ -1,0 +1,60 @@
+# Every verb of the project. `make` alone lists them.
+SHELL := /bin/sh
+.DEFAULT_GOAL := help
+PYTHON ?= $(firstword $(foreach p,python3.11 python3.12 python3.13 python3,$(if $(shell command -v $(p)),$(p))))
+V := .venv/bin
+PYTEST := $(V)/python -m pytest --quiet
+SIMULATION_BUDGET_S ?= 150
+SEEDS ?= 20
+FROM ?= 1
+ARGS ?=
+
+# run SCRIPT ARGUMENTS, or say that it has not landed yet
+run_script = @if [ -f $(1) ]; then exec $(V)/python $(1) $(2); else echo "make $@: $(1) is not there yet" >&2; exit 2; fi
+
+.PHONY: help
+help: ## list the verbs
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1|/' | awk -F'|' '{ printf "%-18s %s\n", $$1, $$2 }'
+
+.PHONY: setup
+setup: ## environment from the locked list, a Java if there is none, the jars (what exists is kept)
+	@$(PYTHON) infra/environment.py
+
+.PHONY: demo
+demo: setup ## the main job on real parts: failovers under load, then the history from Delta (ARGS="--json --keep --dir D")
+	@exec $(V)/regent demo $(ARGS)
+
+.PHONY: test
+test: setup ## everything that must be green: house, unit, property, integration, the simulation's budget
+	$(PYTEST) tests/house tests/unit
+	$(PYTEST) $(wildcard tests/property tests/simulation tests/integration)
+	@if [ -f tests/simulation/run.py ]; then $(V)/python tests/simulation/run.py --budget-s $(SIMULATION_BUDGET_S); fi
+
+.PHONY: unit
+unit: setup ## house and unit tests only (ARGS go to pytest)
+	$(PYTEST) tests/house tests/unit $(ARGS)
+
+.PHONY: simulate
+simulate: setup ## the deterministic simulation: SEEDS=n FROM=k
+	$(call run_script,tests/simulation/run.py,--seeds $(SEEDS) --from $(FROM))
+
+.PHONY: interop
+interop: setup ## RocketMQ's own Java client against Regent while its master is killed
+	$(call run_script,tests/interop/run.py,$(ARGS))
+
+.PHONY: bench
+bench: setup ## the figures of this machine, each beside its floor and goal (ARGS=--json)
+	$(call run_script,tests/bench/run.py,$(ARGS))
+
+.PHONY: lock
+lock: setup ## make the locked lists again from requirements*.in (needs the network)
+	@$(V)/python -m venv .venv/lock && .venv/lock/bin/pip install --quiet --disable-pip-version-check pip-tools
+	@for name in requirements-build requirements-jre requirements; do \
+	  .venv/lock/bin/pip-compile --quiet --generate-hashes --allow-unsafe --strip-extras --no-header \
+	    --no-emit-find-links --output-file $$name.lock $$name.in || exit 1; done
+
+.PHONY: clean
+clean: ## remove the environment, caches and the demo's data; jars stay in their cache
+	@if [ -x $(V)/regent ] && [ -d .regent ]; then $(V)/regent down --dir .regent >/dev/null 2>&1 || true; fi
+	rm -rf .venv .regent build *.egg-info .pytest_cache .hypothesis spark-warehouse
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
