@@ -1,0 +1,104 @@
+"""What this start of the broker is: its incarnation, and whether the last one may have lost written bytes.
+
+Responsible for: the incarnation id, the boot id of the machine, the run marker on disk (design S5).
+Refuses to know: what an unclean start means for the SyncStateSet; the controller decides that.
+
+A mere `kill -9` is clean: what was written stays in the page cache. Unclean is a start after which written bytes may
+be missing: the machine booted in between without a flushed exit before, or an I/O error was noted.
+"""
+
+from __future__ import annotations
+
+import json
+import uuid
+from dataclasses import dataclass
+from pathlib import Path
+
+from brokers.identity_file import replace_file
+
+MARKER_NAME = "runMarker"
+MARKER_BYTES_MAX = 4096
+BOOT_ID_PATH = Path("/proc/sys/kernel/random/boot_id")
+
+
+@dataclass(frozen=True, slots=True)
+class Boot:
+    """One start of a broker process; `reason` says why it counts as clean or not."""
+
+    incarnation: str
+    boot_id: str
+    clean: bool
+    reason: str
+
+
+def machine_boot_id(path: Path = BOOT_ID_PATH) -> str:
+    """The boot id of the running kernel; empty where the system does not tell."""
+    try:
+        return path.read_text("ascii").strip()
+    except OSError:
+        return ""
+
+
+def judge(marker: dict[str, object] | None, boot_id: str, store_has_data: bool) -> tuple[bool, str]:
+    """Whether written bytes survived since the last run, from its marker: (clean, reason)."""
+    if marker is None:
+        return (False, "no_marker") if store_has_data else (True, "first_start")
+    if marker.get("io_error"):
+        return False, "io_error"
+    if marker.get("flushed_exit") is True:
+        return True, "flushed_exit"
+    if boot_id and marker.get("boot_id") == boot_id:
+        return True, "same_boot"
+    return False, "other_boot"
+
+
+class BootMarker:
+    """The run marker file of one store folder."""
+
+    def __init__(self, store_dir: Path) -> None:
+        self.path = store_dir / MARKER_NAME
+        self._content: dict[str, object] = {}
+
+    def begin(self, store_has_data: bool, boot_id: str | None = None) -> Boot:
+        """Judge the last run, then mark this one as running. Call once per start, before anything is written."""
+        boot_id = machine_boot_id() if boot_id is None else boot_id
+        clean, reason = judge(self._read(), boot_id, store_has_data)
+        boot = Boot(uuid.uuid4().hex, boot_id, clean, reason)
+        # An unclean state stays on record until the replica has caught up: another kill must not wash it off.
+        self._content = {"boot_id": boot_id, "incarnation": boot.incarnation, "flushed_exit": False, "io_error": not clean}
+        self._write()
+        return boot
+
+    def caught_up(self) -> None:
+        """The replica holds again all that its master confirmed; earlier losses are made good."""
+        if self._content.get("io_error"):
+            self._content["io_error"] = False
+            self._write()
+
+    def io_error(self) -> None:
+        """A disk operation failed: the next start is unclean whatever follows."""
+        self._content["io_error"] = True
+        try:
+            self._write()
+        except OSError:
+            # The marker says "running"; without a flushed exit the next boot is judged by its boot id at least.
+            return
+
+    def flushed_exit(self) -> None:
+        """Everything is on disk; the last thing a clean stop does."""
+        self._content["flushed_exit"] = True
+        self._write()
+
+    def _read(self) -> dict[str, object] | None:
+        try:
+            data = self.path.read_bytes()[:MARKER_BYTES_MAX]
+        except FileNotFoundError:
+            return None
+        try:
+            content = json.loads(data)
+        except ValueError:
+            return {"io_error": True}
+        return content if isinstance(content, dict) else {"io_error": True}
+
+    def _write(self) -> None:
+        replace_file(self.path, json.dumps(self._content, sort_keys=True).encode("ascii"))

@@ -1,0 +1,108 @@
+"""The configuration of one broker process, read from TOML and flags.
+
+Responsible for: names, defaults, limits, one clear error for an unreadable or contradictory file.
+Refuses to know: what the settings do.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+
+NAME = r"^[a-zA-Z0-9_-]{1,120}$"
+
+
+class ConfigError(Exception):
+    """The configuration cannot be used; the text says where and why, in one line."""
+
+
+class BrokerConfig(BaseModel):
+    """Addresses are `host:port`; `listen` is bound, `advertise` is what others are told. Times in ms, sizes in bytes."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    cluster_name: str = Field("regent", pattern=NAME)
+    broker_name: str = Field("broker-a", pattern=NAME)
+    listen: str = "127.0.0.1:10911"
+    advertise: str | None = None
+    ha_listen: str = "127.0.0.1:10912"
+    ha_advertise: str | None = None
+    # Slaves of the Java kind ask for topics on listen port - 2 (`broker-wire-and-storage.md` 2.11).
+    second_listen: bool = True
+    store_dir: Path
+    controllers: list[str] = Field(min_length=1)
+    name_servers: list[str] = Field(default_factory=list)
+    kafka: dict[str, str] | None = None
+
+    commit_log_file_bytes: int = Field(1 << 30, ge=1 << 16, le=1 << 31)
+    consume_queue_file_entries: int = Field(300_000, ge=100, le=10_000_000)
+    min_in_sync_replicas: int = Field(2, ge=1, le=100)
+    all_ack: bool = True
+    election_priority: int = Field(2_147_483_647, ge=0)
+    auto_create_topics: bool = True
+
+    heartbeat_interval_ms: int = Field(1_000, ge=50)
+    controller_heartbeat_timeout_ms: int = Field(10_000, ge=100)
+    replica_poll_ms: int = Field(1_000, ge=50)
+    name_server_register_ms: int = Field(30_000, ge=1_000)
+    name_server_timeout_ms: int = Field(120_000, ge=1_000)
+    metadata_sync_ms: int = Field(3_000, ge=100)
+    offsets_persist_ms: int = Field(5_000, ge=50)
+    flush_interval_ms: int = Field(500, ge=10)
+    ack_timeout_ms: int = Field(3_000, ge=100)
+    hold_without_master_ms: int = Field(2_000, ge=0)
+    ack_wait_shrink_ms: int = Field(1_000, ge=50)
+    relink_grace_ms: int = Field(1_000, ge=50)
+    ha_heartbeat_ms: int = Field(1_000, ge=50)
+
+    @field_validator("listen", "advertise", "ha_listen", "ha_advertise")
+    @classmethod
+    def _address(cls, value: str | None) -> str | None:
+        return value if value is None else checked_address(value)
+
+    @field_validator("controllers", "name_servers", mode="before")
+    @classmethod
+    def _addresses(cls, value: object) -> object:
+        parts = [part for part in value.split(";") if part] if isinstance(value, str) else value
+        return [checked_address(str(part)) for part in parts] if isinstance(parts, list) else parts
+
+    @property
+    def advertised(self) -> str:
+        """The address clients, controllers and name servers are told."""
+        return self.advertise or self.listen
+
+    @property
+    def ha_advertised(self) -> str:
+        return self.ha_advertise or self.ha_listen
+
+
+def checked_address(value: str) -> str:
+    """`host:port` as it stands; `ValueError` otherwise."""
+    host, separator, port = value.strip().rpartition(":")
+    if not separator or not host or not port.isdigit() or int(port) > 65_535:
+        raise ValueError(f"{value!r} is no host:port")
+    return value.strip()
+
+
+def load(path: str | Path, overrides: Mapping[str, Any] | None = None) -> BrokerConfig:
+    """The configuration of a TOML file with flags over it; `ConfigError` with one line."""
+    try:
+        with Path(path).open("rb") as file:
+            fields = tomllib.load(file)
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise ConfigError(f"{path}: {error}") from error
+    return from_fields({**fields, **{key: value for key, value in (overrides or {}).items() if value is not None}}, str(path))
+
+
+def from_fields(fields: Mapping[str, Any], source: str) -> BrokerConfig:
+    """The configuration out of plain values; `ConfigError` names `source` and the first field that is wrong."""
+    try:
+        return BrokerConfig.model_validate(dict(fields))
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(str(part) for part in first["loc"])
+        raise ConfigError(f"{source}: {place}: {first['msg']}") from error

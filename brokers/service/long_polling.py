@@ -1,0 +1,111 @@
+"""Pulls that wait for a message (`broker-wire-and-storage.md` 4.5, long polling).
+
+Responsible for: which held pulls a dispatch wakes, which ones are out of time, limits.
+Refuses to know: sockets, clocks, what a pull reads.
+
+Invariants:
+  - a pull is held once or not at all; what wakes, expires or is dropped is no longer held;
+  - a wake never depends on tags: the reader looks again and may hold the pull anew at the place it got to.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+HELD_PULLS_MAX = 100_000
+HELD_PER_CONNECTION_MAX = 20_000
+
+
+@dataclass(slots=True, eq=False)
+class HeldPull:
+    """One pull on hold: it reads `offset` of a queue next; `request` is the caller's own, unread here."""
+
+    topic: str
+    queue_id: int
+    offset: int
+    deadline_ms: int
+    connection_id: int
+    request: object
+    held: bool = False
+    in_deadlines: bool = False
+
+
+class HeldPulls:
+    """All pulls on hold."""
+
+    def __init__(self) -> None:
+        self._queues: dict[tuple[str, int], list[HeldPull]] = {}
+        self._deadlines: list[tuple[int, int, HeldPull]] = []
+        self._per_connection: dict[int, int] = {}
+        self._sequence = 0
+        self.count = 0
+
+    def hold(self, pull: HeldPull) -> bool:
+        """Keep a pull; False when there are too many, the caller then answers at once."""
+        if self.count >= HELD_PULLS_MAX or self._per_connection.get(pull.connection_id, 0) >= HELD_PER_CONNECTION_MAX:
+            return False
+        pull.held = True
+        self._queues.setdefault((pull.topic, pull.queue_id), []).append(pull)
+        if not pull.in_deadlines:
+            self._sequence += 1
+            pull.in_deadlines = True
+            heapq.heappush(self._deadlines, (pull.deadline_ms, self._sequence, pull))
+        self._per_connection[pull.connection_id] = self._per_connection.get(pull.connection_id, 0) + 1
+        self.count += 1
+        self._drop_stale_deadlines()
+        return True
+
+    def dispatched(self, topic: str, queue_id: int, max_offset: int) -> list[HeldPull]:
+        """The queue now ends at `max_offset`: the pulls that have something to look at."""
+        waiting = self._queues.get((topic, queue_id))
+        if not waiting:
+            return []
+        return self._release(pull for pull in list(waiting) if pull.offset < max_offset)
+
+    def expired(self, now_ms: int) -> list[HeldPull]:
+        """The pulls whose time is over, to be answered with what is there."""
+        late = []
+        while self._deadlines and self._deadlines[0][0] <= now_ms:
+            pull = heapq.heappop(self._deadlines)[2]
+            pull.in_deadlines = False
+            if pull.held:
+                late.append(pull)
+        return self._release(late)
+
+    def connection_closed(self, connection_id: int) -> None:
+        """Nobody waits for these any more."""
+        if connection_id in self._per_connection:
+            gone = [pull for waiting in self._queues.values() for pull in waiting if pull.connection_id == connection_id]
+            self._release(gone)
+
+    def release_all(self) -> list[HeldPull]:
+        """Every held pull, for a change of role."""
+        return self._release([pull for waiting in self._queues.values() for pull in waiting])
+
+    def _release(self, pulls: Iterable[HeldPull]) -> list[HeldPull]:
+        released = []
+        for pull in pulls:
+            pull.held = False
+            key = (pull.topic, pull.queue_id)
+            waiting = self._queues[key]
+            waiting.remove(pull)
+            if not waiting:
+                del self._queues[key]
+            left = self._per_connection[pull.connection_id] - 1
+            if left:
+                self._per_connection[pull.connection_id] = left
+            else:
+                del self._per_connection[pull.connection_id]
+            self.count -= 1
+            released.append(pull)
+        return released
+
+    def _drop_stale_deadlines(self) -> None:
+        # Released pulls stay in the heap until their time; without this a busy queue would fill it.
+        if len(self._deadlines) > 2 * self.count + 1_000:
+            for entry in self._deadlines:
+                entry[2].in_deadlines = entry[2].held
+            self._deadlines = [entry for entry in self._deadlines if entry[2].held]
+            heapq.heapify(self._deadlines)

@@ -1,0 +1,85 @@
+"""Consumer offsets: how far each group has read each queue (`broker-wire-and-storage.md` 3.9, 4.6).
+
+Responsible for: the table, its version, its JSON. Refuses to know: files, sockets, clocks, what a queue holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from brokers.service.data_version import DataVersion
+
+GROUP_TOPICS_MAX = 200_000
+SEPARATOR = "@"
+
+
+class ConsumerOffsets:
+    """topic@group -> queue id -> next offset to consume. `dirty` is True while a change is not on disk yet."""
+
+    def __init__(self, version: DataVersion | None = None) -> None:
+        self._table: dict[str, dict[int, int]] = {}
+        self.version = version or DataVersion()
+        self.dirty = False
+
+    def commit(self, group: str, topic: str, queue_id: int, offset: int, wall_ms: int) -> bool:
+        """Store an offset, also one lower than before; a negative one (Go sends -1) says nothing. False: not stored."""
+        if offset < 0 or queue_id < 0:
+            return False
+        key = topic + SEPARATOR + group
+        queues = self._table.get(key)
+        if queues is None:
+            if len(self._table) >= GROUP_TOPICS_MAX:
+                return False
+            queues = self._table[key] = {}
+        if queues.get(queue_id) != offset:
+            queues[queue_id] = offset
+            self.dirty = True
+            self.version = self.version.changed(wall_ms)
+        return True
+
+    def query(self, group: str, topic: str, queue_id: int) -> int | None:
+        """The stored offset, None when there is none."""
+        queues = self._table.get(topic + SEPARATOR + group)
+        return None if queues is None else queues.get(queue_id)
+
+    def groups_of(self, topic: str) -> list[str]:
+        prefix = topic + SEPARATOR
+        return sorted(key[len(prefix) :] for key in self._table if key.startswith(prefix))
+
+    def remove_topic(self, topic: str) -> None:
+        for key in [key for key in self._table if key.partition(SEPARATOR)[0] == topic]:
+            del self._table[key]
+            self.dirty = True
+
+    def to_wire(self) -> dict[str, object]:
+        """`consumerOffset.json` and the body of 43; queue ids as quoted keys, which Java accepts."""
+        table = {key: {str(queue): offset for queue, offset in queues.items()} for key, queues in self._table.items()}
+        return {"dataVersion": self.version.to_wire(), "offsetTable": table}
+
+    @classmethod
+    def from_wire(cls, fields: object) -> ConsumerOffsets:
+        """Offsets out of decoded JSON, keys quoted or not; `ValueError` when it is no offset table."""
+        table = fields.get("offsetTable") if isinstance(fields, Mapping) else None
+        if not isinstance(table, Mapping) or len(table) > GROUP_TOPICS_MAX:
+            raise ValueError("no consumer offset table")
+        assert isinstance(fields, Mapping)
+        offsets = cls(DataVersion.from_wire(fields.get("dataVersion")))
+        for key, queues in table.items():
+            if SEPARATOR not in key or not isinstance(queues, Mapping):
+                raise ValueError(f"no offsets under {str(key)[:80]!r}")
+            offsets._table[key] = {int(queue): _offset(key, value) for queue, value in queues.items()}
+        return offsets
+
+    def take_over(self, other: ConsumerOffsets) -> bool:
+        """Become a copy of the master's table; False when it was one already."""
+        # A Java master moves its version only now and then: the tables decide, not the versions.
+        if self.version == other.version and self._table == other._table:
+            return False
+        self._table, self.version, self.dirty = other._table, other.version, True
+        return True
+
+
+def _offset(key: str, value: object) -> int:
+    if type(value) is not int:
+        raise ValueError(f"an offset under {key[:80]!r} is no number")
+    return value

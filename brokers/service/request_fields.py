@@ -1,0 +1,54 @@
+"""Reading the ext fields of a request, all of which travel as text (`broker-wire-and-storage.md` 4).
+
+Responsible for: required and optional fields, numbers within 64 bits, one clear error for the rest.
+Refuses to know: which request has which fields.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+I64_MIN, I64_MAX = -(2**63), 2**63 - 1
+I32_MAX = 2**31 - 1
+NUMBER_CHARACTERS_MAX = 20
+
+
+class BadField(Exception):
+    """A field is missing or not what it must be; answered with code 1 and this text, as the Java decoder does."""
+
+
+def text(ext: Mapping[str, str], key: str) -> str:
+    """A required text field."""
+    value = ext.get(key)
+    if value is None:
+        raise BadField(f"the custom field <{key}> is null")
+    return value
+
+
+def number(ext: Mapping[str, str], key: str, default: int | None = None) -> int:
+    """A whole number of at most 64 bits; required when there is no default."""
+    value = ext.get(key)
+    if value is None or value == "":
+        if default is None:
+            raise BadField(f"the custom field <{key}> is null")
+        return default
+    return parse_number(key, value)
+
+
+def parse_number(key: str, value: str) -> int:
+    # The length comes first: int() of a megabyte of digits is work no peer may order.
+    if len(value) > NUMBER_CHARACTERS_MAX or not value.isascii() or "_" in value:
+        raise BadField(f"the custom field <{key}> is no number")
+    try:
+        result = int(value)
+    except ValueError:
+        raise BadField(f"the custom field <{key}> is no number") from None
+    if not I64_MIN <= result <= I64_MAX:
+        raise BadField(f"the custom field <{key}> does not fit 64 bits")
+    return result
+
+
+def flag(ext: Mapping[str, str], key: str, default: bool = False) -> bool:
+    """A boolean field; anything but `true` is false, as in Java."""
+    value = ext.get(key)
+    return default if value is None else value.lower() == "true"

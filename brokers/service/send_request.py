@@ -1,0 +1,143 @@
+"""A send (10, 310, 320) as a typed value, and whether it may be stored (`broker-wire-and-storage.md` 4.3).
+
+Responsible for: both header forms, the checks in their order, the properties a broker adds, the answer.
+Refuses to know: sockets, clocks, the store, replication.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from brokers.log.properties import PROPERTIES_BYTES_MAX
+from brokers.log.records import BODY_BYTES_MAX, SYS_FLAG_TRANSACTION_MASK
+from brokers.remoting.codes import ResponseCode
+from brokers.service.request_fields import I32_MAX, flag, number, text
+from brokers.service.topics import DLQ_PREFIX, NOT_WRITABLE_BY_CLIENTS, PERM_WRITE, RETRY_PREFIX, TopicConfig, name_refusal
+
+REGION_ID = "DefaultRegion"
+TIMER_PROPERTIES = ("TIMER_DELIVER_MS", "TIMER_DELAY_MS", "TIMER_DELAY_SEC")
+I32_MIN = -(2**31)
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """A request that is not done: RocketMQ's code and a remark for people."""
+
+    code: int
+    remark: str
+
+
+@dataclass(frozen=True, slots=True)
+class SendRequest:
+    """What a producer asks for. `queue_id` below 0 leaves the choice to the broker."""
+
+    producer_group: str
+    topic: str
+    default_topic: str
+    default_queues: int
+    queue_id: int
+    sys_flag: int
+    born_ms: int
+    flag: int
+    properties: str
+    reconsume_times: int
+    unit: bool
+    batch: bool
+
+
+def parse_v2(ext: Mapping[str, str]) -> SendRequest:
+    """The header of 310 and 320; `BadField` when one is missing or no number."""
+    return SendRequest(
+        text(ext, "a"), text(ext, "b"), text(ext, "c"), number(ext, "d"), number(ext, "e"), number(ext, "f"),
+        number(ext, "g"), number(ext, "h"), ext.get("i") or "", number(ext, "j", 0), flag(ext, "k"), flag(ext, "m"),
+    )  # fmt: skip
+
+
+def parse_v1(ext: Mapping[str, str]) -> SendRequest:
+    """The header of 10; `BadField` when one is missing or no number."""
+    return SendRequest(
+        text(ext, "producerGroup"), text(ext, "topic"), text(ext, "defaultTopic"), number(ext, "defaultTopicQueueNums"),
+        number(ext, "queueId"), number(ext, "sysFlag"), number(ext, "bornTimestamp"), number(ext, "flag"),
+        ext.get("properties") or "", number(ext, "reconsumeTimes", 0), flag(ext, "unitMode"), flag(ext, "batch"),
+    )  # fmt: skip
+
+
+def topic_refusal(topic: str) -> Refusal | None:
+    """The checks that need nothing but the name."""
+    reason = name_refusal(topic)
+    if reason is not None:
+        return Refusal(ResponseCode.INVALID_PARAMETER, reason)
+    if topic in NOT_WRITABLE_BY_CLIENTS:
+        return Refusal(ResponseCode.NO_PERMISSION, f"sending to topic {topic} is forbidden")
+    return None
+
+
+def refusal(request: SendRequest, config: TopicConfig, body: bytes) -> Refusal | None:
+    """The checks on a send to a topic that exists, in RocketMQ's order; None when it may be stored."""
+    if not config.perm & PERM_WRITE:
+        return Refusal(ResponseCode.NO_PERMISSION, f"the topic {request.topic} is not writable")
+    if request.queue_id >= config.queues:
+        return Refusal(ResponseCode.INVALID_PARAMETER, f"queue {request.queue_id} of {config.queues} does not exist")
+    if request.batch and request.topic.startswith((RETRY_PREFIX, DLQ_PREFIX)):
+        return Refusal(ResponseCode.MESSAGE_ILLEGAL, "a batch cannot go to a retry topic")
+    if len(body) > BODY_BYTES_MAX:
+        return Refusal(ResponseCode.MESSAGE_ILLEGAL, f"the body of {len(body)} bytes is larger than {BODY_BYTES_MAX}")
+    if not body:
+        return Refusal(ResponseCode.SYSTEM_ERROR, "the message body is empty")
+    for field in (request.flag, request.sys_flag, request.reconsume_times):
+        if not I32_MIN <= field <= I32_MAX:
+            return Refusal(ResponseCode.MESSAGE_ILLEGAL, f"{field} does not fit its 32 bits in the log")
+    return _unserved(request)
+
+
+def _unserved(request: SendRequest) -> Refusal | None:
+    # Storing these as ordinary messages would deliver them too early: a plain refusal keeps the promise.
+    if request.sys_flag & SYS_FLAG_TRANSACTION_MASK or has_property(request.properties, "TRAN_MSG"):
+        return Refusal(ResponseCode.MESSAGE_ILLEGAL, "transaction messages are not served by this broker yet")
+    delay = (property_value(request.properties, "DELAY") or "").strip()
+    if delay.lstrip("0").isdigit() or any(has_property(request.properties, name) for name in TIMER_PROPERTIES):
+        return Refusal(ResponseCode.MESSAGE_ILLEGAL, "delayed messages are not served by this broker yet")
+    return None
+
+
+def has_property(properties: str, key: str) -> bool:
+    """Whether a property string holds `key`."""
+    return properties.startswith(key + "\x01") or f"\x02{key}\x01" in properties
+
+
+def property_value(properties: str, key: str) -> str | None:
+    """The value of one property, without decoding the others."""
+    if properties.startswith(key + "\x01"):
+        start = len(key) + 1
+    else:
+        start = properties.find(f"\x02{key}\x01")
+        if start < 0:
+            return None
+        start += len(key) + 2
+    end = properties.find("\x02", start)
+    return properties[start:] if end < 0 else properties[start:end]
+
+
+def stored_properties(properties: str, added: str) -> bytes:
+    """The property text a single message is stored with; `added` ends with its separator. `ValueError`: too long.
+
+    Producers do not write the keys in `added` themselves; one that does is decoded by readers to the later value.
+    """
+    if properties and not properties.endswith("\x02"):
+        properties += "\x02"
+    data = (properties + added).encode("utf-8")
+    if len(data) > PROPERTIES_BYTES_MAX:
+        raise ValueError(f"properties of {len(data)} bytes are larger than {PROPERTIES_BYTES_MAX}")
+    return data
+
+
+def answer_ext(msg_id: str, queue_id: int, queue_offset: int, transaction_id: str | None) -> dict[str, str]:
+    """The ext fields of a stored send."""
+    ext = {
+        "msgId": msg_id, "queueId": str(queue_id), "queueOffset": str(queue_offset), "MSG_REGION": REGION_ID,
+        "TRACE_ON": "true",
+    }  # fmt: skip
+    if transaction_id:
+        ext["transactionId"] = transaction_id
+    return ext

@@ -1,0 +1,53 @@
+"""Consumer offsets: stored as committed, also backwards, never below zero."""
+
+import pytest
+
+from brokers.remoting import fastjson
+from brokers.service.offsets import ConsumerOffsets
+
+
+def test_an_offset_is_found_again_and_may_go_back() -> None:
+    offsets = ConsumerOffsets()
+    assert offsets.query("g", "T", 0) is None
+    assert offsets.commit("g", "T", 0, 9, 1) and offsets.commit("g", "T", 0, 5, 2)
+    assert offsets.query("g", "T", 0) == 5 and offsets.dirty
+
+
+def test_minus_one_as_go_sends_it_leaves_the_offset_unknown() -> None:
+    offsets = ConsumerOffsets()
+    assert not offsets.commit("g", "T", 0, -1, 1)
+    assert offsets.query("g", "T", 0) is None and not offsets.dirty
+
+
+def test_an_equal_offset_changes_nothing() -> None:
+    offsets = ConsumerOffsets()
+    offsets.commit("g", "T", 0, 9, 1)
+    version, offsets.dirty = offsets.version, False
+    assert offsets.commit("g", "T", 0, 9, 2)
+    assert offsets.version == version and not offsets.dirty
+
+
+def test_groups_are_found_by_topic_and_forgotten_with_it() -> None:
+    offsets = ConsumerOffsets()
+    offsets.commit("g1", "T", 0, 1, 1)
+    offsets.commit("g2", "T", 0, 1, 1)
+    offsets.commit("g3", "U", 0, 1, 1)
+    assert offsets.groups_of("T") == ["g1", "g2"]
+    offsets.remove_topic("T")
+    assert offsets.groups_of("T") == [] and offsets.query("g3", "U", 0) == 1
+
+
+def test_it_reads_unquoted_queue_ids_of_java_and_its_own_json() -> None:
+    java = fastjson.loads(b'{"dataVersion":{"counter":1,"stateVersion":0,"timestamp":5},"offsetTable":{"T@g":{0:5,1:7}}}')
+    offsets = ConsumerOffsets.from_wire(java)
+    assert (offsets.query("g", "T", 0), offsets.query("g", "T", 1)) == (5, 7)
+    again = ConsumerOffsets.from_wire(fastjson.loads(fastjson.dumps(offsets.to_wire())))
+    slave = ConsumerOffsets()
+    assert slave.take_over(again) and not slave.take_over(again) and slave.query("g", "T", 1) == 7
+
+
+@pytest.mark.parametrize("body", [None, {}, {"offsetTable": {"Tg": {}}}, {"offsetTable": {"T@g": 1}}, {"offsetTable": {"T@g": {"0": "x"}}},
+                                  {"offsetTable": {"T@g": {"x": 1}}}])  # fmt: skip
+def test_a_body_that_is_no_offset_table_is_refused(body: object) -> None:
+    with pytest.raises(ValueError):
+        ConsumerOffsets.from_wire(body)

@@ -1,0 +1,86 @@
+"""Topics: names, creation on first send, what the log restores, and the JSON both peers read."""
+
+import pytest
+
+from brokers.service.data_version import DataVersion
+from brokers.service.topics import DEFAULT_TOPIC, TopicConfig, TopicTable, name_refusal, system_topics
+
+
+def table() -> TopicTable:
+    return TopicTable(system_topics("c", "b", auto_create=True))
+
+
+@pytest.mark.parametrize("name", ["T", "a-b_c|d%e", "x" * 127, "%RETRY%" + "g" * 248])
+def test_valid_names(name: str) -> None:
+    assert name_refusal(name) is None
+
+
+@pytest.mark.parametrize("name", ["", " ", "a b", "T\n", "ü", "x" * 128, "%DLQ%" + "g" * 251, "a/../b"])
+def test_invalid_names(name: str) -> None:
+    assert name_refusal(name) is not None
+
+
+def test_a_broker_starts_with_more_than_one_topic_and_the_default_one_can_be_inherited() -> None:
+    default = table().get(DEFAULT_TOPIC)
+    assert default is not None and (default.write_queues, default.perm) == (8, 7)
+    assert len(table().configs) > 10
+    assert TopicTable(system_topics("c", "b", auto_create=False)).get(DEFAULT_TOPIC) is None
+
+
+@pytest.mark.parametrize(
+    ("topic", "queues", "unit", "expected"),
+    [
+        ("T", 4, False, TopicConfig("T", 4, 4, 6)),
+        ("T", 100, False, TopicConfig("T", 8, 8, 6)),
+        ("T", 0, True, TopicConfig("T", 1, 1, 6, sys_flag=1)),
+        ("%RETRY%g", 4, False, TopicConfig("%RETRY%g", 1, 1, 6)),
+    ],
+)
+def test_a_first_send_creates_the_topic_from_the_default_one(topic: str, queues: int, unit: bool, expected: TopicConfig) -> None:
+    assert table().for_first_send(topic, DEFAULT_TOPIC, queues, unit) == expected
+
+
+def test_without_an_inheritable_default_topic_nothing_is_created() -> None:
+    assert table().for_first_send("T", "BenchmarkTest", 4, False) is None
+    assert table().for_first_send("T", "absent", 4, False) is None
+
+
+def test_each_change_moves_the_version_and_an_equal_config_does_not() -> None:
+    topics = TopicTable()
+    assert topics.put([TopicConfig("T")], 10)
+    assert not topics.put([TopicConfig("T")], 11)
+    assert topics.remove("T", 12) and not topics.remove("T", 13)
+    assert topics.version == DataVersion(0, 12, 2)
+
+
+def test_a_mastership_shows_in_the_state_version_of_this_and_later_changes() -> None:
+    topics = table()
+    topics.mastership_began(3, 10)
+    topics.put([TopicConfig("T")], 11)
+    assert topics.version == DataVersion(3, 11, 2)
+
+
+def test_topics_that_only_the_log_holds_are_restored_with_all_their_queues() -> None:
+    topics = TopicTable([TopicConfig("A", 2, 2), TopicConfig("B", 4, 4)])
+    restored = topics.missing_for([("A", 5), ("B", 3), ("C", 0), ("C", 2)])
+    assert restored == [TopicConfig("A", 6, 6), TopicConfig("C", 3, 3)]
+
+
+def test_a_table_reads_what_it_writes_and_is_taken_over_once() -> None:
+    topics = table()
+    topics.put([TopicConfig("T", 4, 4, attributes={"k": "v"}, order=True)], 10)
+    copy = TopicTable.from_wire(topics.to_wire())
+    assert copy.configs == topics.configs and copy.version == topics.version
+    slave = TopicTable()
+    assert slave.take_over(copy) and not slave.take_over(copy)
+    assert slave.configs == topics.configs
+
+
+@pytest.mark.parametrize(
+    "body",
+    [None, [], {}, {"topicConfigTable": {"T": 1}}, {"topicConfigTable": {"a b": {}}}, {"topicConfigTable": {"T": {"perm": 99}}},
+     {"topicConfigTable": {"T": {"readQueueNums": "4"}}}],
+)  # fmt: skip
+def test_a_body_that_is_no_table_is_refused(body: object) -> None:
+    with pytest.raises(ValueError):
+        TopicTable.from_wire(body)

@@ -1,0 +1,60 @@
+"""Clean and unclean starts: what counts as lost bytes, and that it is not forgotten before the replica caught up."""
+
+from pathlib import Path
+
+import pytest
+
+from brokers.boot import BootMarker, judge, machine_boot_id
+
+
+@pytest.mark.parametrize(
+    ("marker", "boot_id", "store_has_data", "clean"),
+    [
+        (None, "x", False, True),
+        (None, "x", True, False),
+        ({"boot_id": "x", "flushed_exit": False}, "x", True, True),
+        ({"boot_id": "x", "flushed_exit": False}, "y", True, False),
+        ({"boot_id": "x", "flushed_exit": True}, "y", True, True),
+        ({"boot_id": "x", "flushed_exit": True, "io_error": True}, "x", True, False),
+        ({"boot_id": "", "flushed_exit": False}, "", True, False),
+    ],
+)
+def test_a_start_is_clean_only_when_written_bytes_survived(
+    marker: dict[str, object] | None, boot_id: str, store_has_data: bool, clean: bool
+) -> None:
+    assert judge(marker, boot_id, store_has_data)[0] is clean
+
+
+def test_a_killed_process_on_the_same_boot_is_clean(tmp_path: Path) -> None:
+    first = BootMarker(tmp_path).begin(False, "boot-1")
+    second = BootMarker(tmp_path).begin(True, "boot-1")
+    assert second.clean and first.incarnation != second.incarnation
+
+
+def test_an_unclean_start_stays_unclean_until_the_replica_caught_up(tmp_path: Path) -> None:
+    BootMarker(tmp_path).begin(False, "boot-1")
+    assert not BootMarker(tmp_path).begin(True, "boot-2").clean
+    marker = BootMarker(tmp_path)
+    assert not marker.begin(True, "boot-2").clean
+    marker.caught_up()
+    assert BootMarker(tmp_path).begin(True, "boot-2").clean
+
+
+def test_a_flushed_exit_survives_a_reboot_and_an_io_error_does_not(tmp_path: Path) -> None:
+    marker = BootMarker(tmp_path)
+    marker.begin(False, "boot-1")
+    marker.flushed_exit()
+    marker = BootMarker(tmp_path)
+    assert marker.begin(True, "boot-2").clean
+    marker.io_error()
+    marker.flushed_exit()
+    assert not BootMarker(tmp_path).begin(True, "boot-2").clean
+
+
+def test_a_torn_marker_is_unclean(tmp_path: Path) -> None:
+    (tmp_path / "runMarker").write_bytes(b'{"boot')
+    assert not BootMarker(tmp_path).begin(True, "x").clean
+
+
+def test_a_system_without_boot_id_has_an_empty_one(tmp_path: Path) -> None:
+    assert machine_boot_id(tmp_path / "none") == ""
