@@ -1,0 +1,321 @@
+"""The commit log on disk: preallocated files of one size, one append position, kept file descriptors.
+
+Responsible for: broker-wire-and-storage.md 3.3, 3.4 and the log part of 2.6; that bytes behind the end are zero after a cut.
+Refuses to know: queues, topics, confirm offsets, when to flush.
+
+One thread appends, reads and truncates. `flush` alone may run on another thread.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import threading
+from bisect import bisect_right
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+from brokers.log import scan, segments
+from brokers.log.records import BLANK_BYTES_MIN, MESSAGE_BYTES_MIN, encode_blank
+
+FILE_BYTES_DEFAULT = 1 << 30
+FILE_BYTES_MIN = 1024
+_ZEROS = bytes(1 << 20)
+
+
+class LogError(Exception):
+    """The log refuses: files that do not fit together, an offset outside, an earlier I/O error. One line, with the way out."""
+
+
+class FileRange(NamedTuple):
+    """`count` bytes at `position` of an open file. Valid until the next truncate or close of the log."""
+
+    fileno: int
+    position: int
+    count: int
+
+
+class _Segment:
+    __slots__ = ("fd", "path", "start")
+
+    def __init__(self, start: int, path: Path, fd: int) -> None:
+        self.start = start
+        self.path = path
+        self.fd = fd
+
+
+class CommitLog:
+    """See the module. `min_offset` .. `end_offset` is what can be read; both are equal when the log is empty."""
+
+    def __init__(self, directory: Path | str, file_bytes: int = FILE_BYTES_DEFAULT) -> None:
+        if file_bytes < FILE_BYTES_MIN:
+            raise LogError(f"commit log files of {file_bytes} bytes are too small: at least {FILE_BYTES_MIN}")
+        self.file_bytes = file_bytes
+        self.flushed_offset = 0
+        self.end_offset = 0
+        self.io_error: str | None = None
+        self._directory = Path(directory)
+        self._segments: list[_Segment] = []
+        self._starts: list[int] = []
+        self._sync_lock = threading.Lock()  # fdatasync on one side, closing of descriptors on the other
+        self._directory.mkdir(parents=True, exist_ok=True)
+        self._load()
+
+    # -- opening
+
+    def _load(self) -> None:
+        found = sorted(
+            (start, entry)
+            for entry in self._directory.iterdir()
+            if (start := segments.start_of_name(entry.name)) is not None
+        )
+        if found and found[-1][1].stat().st_size == 0:  # the process died between creating and sizing it
+            found.pop()[1].unlink()
+        gap = segments.first_gap((start for start, _ in found), self.file_bytes)
+        for _, path in found:
+            size = path.stat().st_size
+            if size != self.file_bytes:
+                raise LogError(
+                    f"{path} has {size} bytes, files of {self.file_bytes} are configured: set the file size the log was"
+                    " written with, or start this replica with an empty data folder"
+                )
+        if gap is not None:
+            raise LogError(f"{self._directory}: file {segments.file_name(gap)} is missing; restore it or start empty")
+        for start, path in found:
+            self._segments.append(_Segment(start, path, os.open(path, os.O_RDWR | os.O_CLOEXEC)))
+        self._starts = [start for start, _ in found]
+        self.end_offset = self.flushed_offset = self.capacity_end
+
+    @property
+    def min_offset(self) -> int:
+        """First offset kept: start of the first file."""
+        return self._starts[0] if self._starts else self.end_offset
+
+    @property
+    def capacity_end(self) -> int:
+        """End of the last file on disk."""
+        return self._starts[-1] + self.file_bytes if self._starts else 0
+
+    @property
+    def file_starts(self) -> tuple[int, ...]:
+        """Start offsets of the files on disk, ascending."""
+        return tuple(self._starts)
+
+    def set_recovered_end(self, end: int) -> int:
+        """After recovery: the log ends at `end`. Removes later files, wipes what lies behind.
+
+        Returns how many bytes behind `end` were in use (up to the last one that was not zero).
+        """
+        cut = self._remove_files_from(end)
+        self.end_offset = end
+        if self._starts and end < self.capacity_end:
+            cut = max(cut, self._wipe(end, self.capacity_end))
+        self.flushed_offset = min(self.flushed_offset, end)
+        return cut
+
+    # -- appending
+
+    def append(self, size: int, build: Callable[[int], bytes]) -> int:
+        """Appends one record of `size` bytes, which `build(physical offset)` makes; returns that offset.
+
+        The record never crosses a file: a blank record closes a file it does not fit into.
+        """
+        offset = self.reserve(size)
+        self.write(offset, build(offset))
+        return offset
+
+    def reserve(self, size: int) -> int:
+        """Offset at which the next record of `size` bytes goes; closes the file with a blank record when it must."""
+        if size + BLANK_BYTES_MIN > self.file_bytes:
+            raise LogError(f"a record of {size} bytes does not fit a commit log file of {self.file_bytes}")
+        left = self.file_bytes - self.end_offset % self.file_bytes
+        if segments.needs_new_file(left, size):
+            self.write(self.end_offset, encode_blank(left))
+            self.end_offset += left - BLANK_BYTES_MIN
+        return self.end_offset
+
+    def write(self, offset: int, data: bytes) -> None:
+        """Writes at the end, which `offset` must be, within one file. An I/O error closes the log for good."""
+        if self.io_error is not None:
+            raise LogError(f"commit log is closed for writing: {self.io_error}")
+        if offset != self.end_offset:
+            raise LogError(f"write at {offset}, but the log ends at {self.end_offset}")
+        if not self._starts or offset >= self._starts[-1] + self.file_bytes:
+            self._add_file(segments.file_start(offset, self.file_bytes))
+        segment = self._segments[-1]
+        try:
+            written = os.pwrite(segment.fd, data, offset - segment.start)
+            if written != len(data):
+                raise OSError(errno.EIO, f"{written} of {len(data)} bytes written")
+        except OSError as error:
+            raise self._failed("write", error) from error
+        self.end_offset = offset + len(data)
+
+    def append_raw(self, offset: int, data: bytes | memoryview) -> None:
+        """Appends a master's bytes unchanged. `offset` is the log's end; an empty log begins at any file start.
+
+        Data that reaches over a file's end is split. LogError on a gap or an overlap.
+        """
+        if not self._starts and offset != self.end_offset:
+            if offset % self.file_bytes:
+                raise LogError(f"an empty log cannot begin at {offset}: not the start of a file of {self.file_bytes} bytes")
+            self.end_offset = self.flushed_offset = offset
+        if offset != self.end_offset:
+            raise LogError(f"replicated bytes start at {offset}, but the log ends at {self.end_offset}")
+        view = memoryview(data)
+        for at, count in segments.split_by_file(offset, len(view), self.file_bytes):
+            self.write(at, view[at - offset : at - offset + count])
+
+    def _add_file(self, start: int) -> None:
+        path = self._directory / segments.file_name(start)
+        try:
+            fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
+            try:
+                os.posix_fallocate(fd, 0, self.file_bytes)
+            except OSError as error:
+                if error.errno not in (errno.EOPNOTSUPP, errno.EINVAL):
+                    os.close(fd)
+                    path.unlink()
+                    raise
+                os.ftruncate(fd, self.file_bytes)
+            sync_directory(self._directory)
+        except OSError as error:
+            raise self._failed("new file", error) from error
+        self._segments.append(_Segment(start, path, fd))
+        self._starts.append(start)
+
+    def _failed(self, action: str, error: OSError) -> LogError:
+        self.io_error = f"{action} failed: {error}"
+        return LogError(f"commit log {self._directory}: {self.io_error}")
+
+    # -- reading
+
+    def read(self, offset: int, max_bytes: int) -> bytes:
+        """Up to `max_bytes` from `offset`; ends at the file's end and at the log's end. Empty outside the log."""
+        piece = self.file_range(offset, max_bytes)
+        return os.pread(piece.fileno, piece.count, piece.position) if piece is not None else b""
+
+    def file_range(self, offset: int, max_bytes: int) -> FileRange | None:
+        """Where up to `max_bytes` from `offset` lie, for sendfile; never crosses a file. None outside the log."""
+        if not self.min_offset <= offset < self.end_offset:
+            return None
+        segment = self._segments[bisect_right(self._starts, offset) - 1]
+        position = offset - segment.start
+        return FileRange(segment.fd, position, min(max_bytes, self.file_bytes - position, self.end_offset - offset))
+
+    def is_record_boundary(self, offset: int) -> bool:
+        """Whether the log may be cut at `offset` (2.6)."""
+        if offset < self.min_offset:
+            return False
+        return scan.is_record_boundary(self.read, offset, self.end_offset, self.file_bytes)
+
+    def store_ms_at(self, offset: int) -> int | None:
+        """Store time (ms since 1970) of the message at `offset`, None when no message header is readable there."""
+        head = self.read(offset, MESSAGE_BYTES_MIN)
+        return store_ms_of(head) if len(head) == MESSAGE_BYTES_MIN else None
+
+    # -- cutting, flushing, closing
+
+    def truncate(self, offset: int) -> None:
+        """The log ends at `offset` from now on, durably: later files are removed, bytes behind it are zeroed.
+
+        An offset at or below the first file empties the log (end 0). LogError above the end.
+        """
+        if offset > self.end_offset:
+            raise LogError(f"cannot cut at {offset}: the log ends at {self.end_offset}")
+        old_end = self.end_offset
+        try:
+            self._remove_files_from(offset)
+            if self._starts:
+                self._wipe(offset, min(old_end, self.capacity_end))
+            with self._sync_lock:
+                self.end_offset = offset if self._starts else 0
+                self.flushed_offset = min(self.flushed_offset, self.end_offset)
+        except OSError as error:
+            raise self._failed("truncate", error) from error
+
+    def _remove_files_from(self, offset: int) -> int:
+        """Removes files that start at or above `offset`, newest first; returns bytes from `offset` to the last one's data."""
+        reach = 0
+        with self._sync_lock:
+            while self._starts and self._starts[-1] >= offset:
+                segment = self._segments.pop()
+                self._starts.pop()
+                reach = max(reach, last_used_byte(segment.fd, 0, self.file_bytes) + segment.start - offset)
+                os.close(segment.fd)
+                segment.path.unlink()
+            sync_directory(self._directory)
+        return reach
+
+    def _wipe(self, first: int, last: int) -> int:
+        """Zeroes [first, last) of the last file and syncs it; returns bytes from `first` to the last used one."""
+        segment = self._segments[-1]
+        position, end = first - segment.start, last - segment.start
+        used = last_used_byte(segment.fd, position, end)
+        at = position
+        while at < used:
+            at += os.pwrite(segment.fd, memoryview(_ZEROS)[: min(len(_ZEROS), used - at)], at)
+        if used > position:
+            os.fdatasync(segment.fd)
+        return max(used - position, 0)
+
+    def flush(self) -> int:
+        """Makes everything appended so far durable; returns the offset up to which it is. May run on any thread."""
+        target = self.end_offset
+        with self._sync_lock:
+            if self.io_error is not None:
+                raise LogError(f"commit log cannot be flushed: {self.io_error}")
+            try:
+                for segment in tuple(self._segments):
+                    if segment.start < target and segment.start + self.file_bytes > self.flushed_offset:
+                        os.fdatasync(segment.fd)
+            except OSError as error:  # never tried again: the kernel may have dropped the pages
+                raise self._failed("flush", error) from error
+            self.flushed_offset = max(self.flushed_offset, min(target, self.end_offset))
+        return self.flushed_offset
+
+    def close(self) -> None:
+        """Closes the files; flushes nothing."""
+        with self._sync_lock:
+            for segment in self._segments:
+                os.close(segment.fd)
+            self._segments.clear()
+            self._starts.clear()
+
+
+def store_ms_of(head: bytes) -> int:
+    """storeTimestamp in the first MESSAGE_BYTES_MIN bytes of a message."""
+    at = 68 if head[39] & 0x10 else 56
+    return int.from_bytes(head[at : at + 8], "big", signed=True)
+
+
+def last_used_byte(fd: int, first: int, last: int) -> int:
+    """Position behind the last byte in [first, last) of a file that is not zero; `first` when all are zero."""
+    used = at = first
+    while at < last:
+        try:
+            at = max(at, os.lseek(fd, at, os.SEEK_DATA))  # skips what was never written
+        except OSError as error:
+            if error.errno == errno.ENXIO:
+                break
+            raise
+        if at >= last:
+            break
+        chunk = os.pread(fd, min(len(_ZEROS), last - at), at)
+        if not chunk:
+            break
+        filled = chunk.rstrip(b"\0")
+        if filled:
+            used = at + len(filled)
+        at += len(chunk)
+    return used
+
+
+def sync_directory(directory: Path) -> None:
+    """Makes names created, renamed or removed in `directory` durable."""
+    fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)

@@ -1,0 +1,342 @@
+"""Consume queues: per topic and queue a file row of 20-byte entries that point into the commit log.
+
+Responsible for: broker-wire-and-storage.md 3.5 on disk; a bounded number of open files for any number of queues.
+Refuses to know: what the messages are, confirm offsets, when to flush.
+
+Slot = logical offset of an entry (byte offset / 20).
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import struct
+from bisect import bisect_right
+from collections import OrderedDict
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from brokers.log import segments
+from brokers.log.commit_log import LogError, sync_directory
+
+ENTRY_BYTES = 20
+FILE_BYTES_DEFAULT = 300_000 * ENTRY_BYTES
+OPEN_FILES_MAX = 256
+# A replicated message may jump this far ahead in its queue; more means the log is not what it says it is.
+GAP_ENTRIES_MAX = 10_000_000
+FILLER_SIZE = 0x7FFFFFFF
+
+_ENTRY = struct.Struct(">qiq")
+_FILLER = _ENTRY.pack(0, FILLER_SIZE, 0)
+_TOPIC_FOLDER = re.compile(r"[%|a-zA-Z0-9_-]{1,255}\Z")
+
+pack_entry = _ENTRY.pack
+
+
+class Entry(NamedTuple):
+    """Where a message lies: offset and size in bytes, and its tags code."""
+
+    physical_offset: int
+    size: int
+    tags_code: int
+
+    @property
+    def is_valid(self) -> bool:
+        return self.physical_offset >= 0 and self.size > 0
+
+
+class _OpenFiles:
+    """Least recently used descriptors of one store's queue files, at most OPEN_FILES_MAX."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._fds: OrderedDict[Path, int] = OrderedDict()
+        self._dirty: set[Path] = set()
+        self._dirty_folders: set[Path] = set()
+
+    def fd(self, path: Path, create_bytes: int = 0) -> int:
+        fd = self._fds.get(path)
+        if fd is not None:
+            self._fds.move_to_end(path)
+            return fd
+        flags = os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT if create_bytes else 0)
+        fd = os.open(path, flags, 0o644)
+        if create_bytes:
+            os.ftruncate(fd, create_bytes)  # sparse: thousands of queues must not cost their full size
+            self._dirty_folders.update((path.parent, path.parent.parent, path.parent.parent.parent))
+        self._fds[path] = fd
+        while len(self._fds) > self._limit:
+            os.close(self._fds.popitem(last=False)[1])
+        return fd
+
+    def write(self, path: Path, data: bytes, position: int, create_bytes: int = 0) -> None:
+        if os.pwrite(self.fd(path, create_bytes), data, position) != len(data):
+            raise LogError(f"{path}: short write")
+        self._dirty.add(path)
+
+    def take_unsynced(self) -> tuple[list[Path], list[Path]]:
+        """(files, folders) written since the last call; the caller makes them durable with `sync_queue_files`."""
+        taken = sorted(self._dirty), sorted(self._dirty_folders)
+        self._dirty.clear()
+        self._dirty_folders.clear()
+        return taken
+
+    def remove(self, path: Path) -> None:
+        fd = self._fds.pop(path, None)
+        if fd is not None:
+            os.close(fd)
+        self._dirty.discard(path)
+        path.unlink(missing_ok=True)
+
+    def close(self) -> None:
+        for fd in self._fds.values():
+            os.close(fd)
+        self._fds.clear()
+
+
+class ConsumeQueue:
+    """One queue. `max_offset` is the slot of the next entry; `last_physical` the message of the newest one, -1 without."""
+
+    __slots__ = ("_directory", "_file_bytes", "_files", "_min", "_min_for", "_starts", "last_physical", "max_offset")
+
+    def __init__(self, directory: Path, file_bytes: int, files: _OpenFiles) -> None:
+        self._directory = directory
+        self._file_bytes = file_bytes
+        self._files = files
+        self._starts: list[int] = []
+        self._min = 0
+        self._min_for = -1
+        self.max_offset = 0
+        self.last_physical = -1
+        if directory.is_dir():
+            self._load()
+
+    def _load(self) -> None:
+        self._starts = sorted(
+            start for name in os.listdir(self._directory) if (start := segments.start_of_name(name)) is not None
+        )
+        gap = segments.first_gap(self._starts, self._file_bytes)
+        if gap is not None:
+            raise LogError(f"{self._directory}: file {segments.file_name(gap)} is missing; remove the consumequeue folder")
+        for start in self._starts:
+            size = self._path(start).stat().st_size
+            if size not in (0, self._file_bytes):
+                raise LogError(
+                    f"{self._path(start)} has {size} bytes, {self._file_bytes} are configured:"
+                    " set the size it was written with, or remove the consumequeue folder to have it rebuilt"
+                )
+        self._find_end()
+
+    def _find_end(self) -> None:
+        """Sets the end behind the last entry; what follows the last entry is zero (cuts wipe)."""
+        self.max_offset, self.last_physical = 0, -1
+        while self._starts:
+            start = self._starts[-1]
+            used = (len(self._read_file(start).rstrip(b"\0")) + ENTRY_BYTES - 1) // ENTRY_BYTES
+            if used:
+                self._set_end(start // ENTRY_BYTES + used)
+                return
+            self._files.remove(self._path(start))
+            self._starts.pop()
+
+    def _set_end(self, slot: int) -> None:
+        self.max_offset = slot
+        entries = self.read(slot - 1, 1) if slot else []
+        newest = entries[0] if entries else None
+        self.last_physical = newest.physical_offset if newest and newest.size != FILLER_SIZE else -1
+
+    def _path(self, start: int) -> Path:
+        return self._directory / segments.file_name(start)
+
+    def _read_file(self, start: int) -> bytes:
+        return os.pread(self._files.fd(self._path(start)), self._file_bytes, 0)
+
+    def keep_valid_below(self, physical_offset: int) -> None:
+        """After a loss of power: keeps the entries in front of the first broken one that lie below `physical_offset`.
+
+        Only files that may hold later entries are read; what was flushed long ago is taken as it is.
+        """
+        for index in range(len(self._starts)):
+            start = self._starts[index]
+            if index + 1 < len(self._starts) and self._first_physical(self._starts[index + 1]) < physical_offset:
+                continue
+            for number, (physical, size, _) in enumerate(_ENTRY.iter_unpack(self._read_file(start))):
+                if physical < 0 or size <= 0 or (physical >= physical_offset and size != FILLER_SIZE):
+                    self._cut(start // ENTRY_BYTES + number)
+                    return
+
+    def _first_physical(self, start: int) -> int:
+        head = os.pread(self._files.fd(self._path(start)), ENTRY_BYTES, 0)
+        physical, size, _ = _ENTRY.unpack(head.ljust(ENTRY_BYTES, b"\0"))
+        return physical if size > 0 else 1 << 62
+
+    def append(self, slot: int, entries: bytes, last_physical: int) -> int:
+        """Writes consecutive entries from `slot`; those already there are skipped. Returns how many were new.
+
+        A gap before `slot` is filled with filler entries; a queue without entries begins in the file of `slot` (3.5).
+        """
+        known = self.max_offset - slot
+        if known > 0:
+            entries = entries[known * ENTRY_BYTES :]
+            slot += known
+        if not entries:
+            return 0
+        if slot > self.max_offset:
+            self._fill(slot)
+        self._write(slot, entries)
+        self.max_offset = slot + len(entries) // ENTRY_BYTES
+        self.last_physical = last_physical
+        return len(entries) // ENTRY_BYTES
+
+    def _fill(self, slot: int) -> None:
+        first = self.max_offset
+        if not self._starts:
+            first = segments.file_start(slot * ENTRY_BYTES, self._file_bytes) // ENTRY_BYTES
+            if self._file_bytes % ENTRY_BYTES:
+                raise LogError("consume queue file size is no multiple of 20")
+        elif slot - first > GAP_ENTRIES_MAX:
+            raise LogError(f"{self._directory}: queue offset jumps from {first} to {slot}")
+        self._write(first, _FILLER * (slot - first))
+
+    def _write(self, slot: int, entries: bytes) -> None:
+        at = 0
+        for offset, count in segments.split_by_file(slot * ENTRY_BYTES, len(entries), self._file_bytes):
+            start = segments.file_start(offset, self._file_bytes)
+            create = 0
+            if not self._starts or start > self._starts[-1]:
+                self._directory.mkdir(parents=True, exist_ok=True)
+                self._starts.append(start)
+                create = self._file_bytes
+            self._files.write(self._path(start), entries[at : at + count], offset - start, create)
+            at += count
+
+    def read(self, slot: int, count: int) -> list[Entry]:
+        """Up to `count` entries from `slot`, fewer at a file's end and at the queue's end."""
+        count = min(count, self.max_offset - slot)
+        offset = slot * ENTRY_BYTES
+        if count <= 0 or not self._starts or offset < self._starts[0]:
+            return []
+        start = self._starts[bisect_right(self._starts, offset) - 1]
+        count = min(count, (start + self._file_bytes - offset) // ENTRY_BYTES)
+        data = os.pread(self._files.fd(self._path(start)), count * ENTRY_BYTES, offset - start)
+        return [Entry(*fields) for fields in _ENTRY.iter_unpack(data[: len(data) - len(data) % ENTRY_BYTES])]
+
+    def min_offset(self, log_min_offset: int) -> int:
+        """Slot of the first entry whose message the log still has; `max_offset` when there is none."""
+        if self._min_for != log_min_offset or self._min >= self.max_offset:
+            first = self._starts[0] // ENTRY_BYTES if self._starts else 0
+            self._min = self.first_slot_where(first, lambda entry: _is_kept(entry, log_min_offset))
+            self._min_for = log_min_offset
+        return self._min
+
+    def first_slot_where(self, first: int, predicate) -> int:  # noqa: ANN001 (Callable[[Entry], bool])
+        """Lowest slot from `first` whose entry fulfils `predicate` (false before, true from there on); end when none."""
+        low, high = first, self.max_offset
+        while low < high:
+            middle = (low + high) // 2
+            entries = self.read(middle, 1)
+            if entries and predicate(entries[0]):
+                high = middle
+            else:
+                low = middle + 1
+        return low
+
+    def truncate(self, physical_offset: int) -> None:
+        """Removes entries of messages at or above `physical_offset`, wiping their bytes."""
+        if self.last_physical < physical_offset:
+            return
+        first = self._starts[0] // ENTRY_BYTES
+        self._cut(self.first_slot_where(first, lambda entry: entry.physical_offset >= physical_offset))
+
+    def _cut(self, slot: int) -> None:
+        self._min_for = -1
+        while self._starts and self._starts[-1] >= slot * ENTRY_BYTES:
+            self._files.remove(self._path(self._starts.pop()))
+        if not self._starts:
+            self._set_end(0)
+            return
+        start = self._starts[-1]
+        position = slot * ENTRY_BYTES - start
+        used = len(self._read_file(start).rstrip(b"\0"))
+        if used > position:
+            self._files.write(self._path(start), bytes(used - position), position)
+        self._set_end(slot)
+        if self.last_physical < 0:  # only filler is left
+            self._files.remove(self._path(self._starts.pop()))
+            self._find_end()
+
+
+def sync_queue_files(files: list[Path], folders: list[Path]) -> None:
+    """Makes queue files and their names durable. May run on any thread: opens its own descriptors, one at a time."""
+    for path in files:
+        try:
+            fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        except FileNotFoundError:  # cut away meanwhile
+            continue
+        try:
+            os.fdatasync(fd)
+        finally:
+            os.close(fd)
+    for folder in folders:
+        sync_directory(folder)
+
+
+def _is_kept(entry: Entry, log_min_offset: int) -> bool:
+    return entry.size != FILLER_SIZE and entry.physical_offset >= log_min_offset
+
+
+class ConsumeQueues:
+    """All queues of a store, by (topic, queue id)."""
+
+    def __init__(
+        self, directory: Path | str, file_bytes: int = FILE_BYTES_DEFAULT, open_files_max: int = OPEN_FILES_MAX
+    ) -> None:
+        if file_bytes <= 0 or file_bytes % ENTRY_BYTES:
+            raise LogError(f"consume queue file size {file_bytes} is no multiple of {ENTRY_BYTES}")
+        self._directory = Path(directory)
+        self._file_bytes = file_bytes
+        self._files = _OpenFiles(open_files_max)
+        self._queues: dict[tuple[str, int], ConsumeQueue] = {}
+        self._directory.mkdir(parents=True, exist_ok=True)
+        for topic in sorted(self._directory.iterdir()):
+            for queue in sorted(topic.iterdir()) if topic.is_dir() else ():
+                if queue.name.isascii() and queue.name.isdigit():
+                    self._queues[topic.name, int(queue.name)] = ConsumeQueue(queue, file_bytes, self._files)
+
+    def get(self, topic: str, queue_id: int) -> ConsumeQueue | None:
+        """The queue, or None when nothing was ever written to it."""
+        return self._queues.get((topic, queue_id))
+
+    def get_or_create(self, topic: str, queue_id: int) -> ConsumeQueue | None:
+        """The queue, made when absent; None when topic or id cannot be a queue's name (such messages get no entry)."""
+        queue = self._queues.get((topic, queue_id))
+        if queue is None and queue_id >= 0 and _TOPIC_FOLDER.match(topic):
+            queue = ConsumeQueue(self._directory / topic / str(queue_id), self._file_bytes, self._files)
+            self._queues[topic, queue_id] = queue
+        return queue
+
+    def __iter__(self) -> Iterator[tuple[tuple[str, int], ConsumeQueue]]:
+        return iter(list(self._queues.items()))
+
+    def last_physical(self) -> int:
+        """Highest message position that any queue points to; -1 when there is none."""
+        return max((queue.last_physical for queue in self._queues.values()), default=-1)
+
+    def truncate(self, physical_offset: int) -> None:
+        """Cuts every queue that points at or beyond `physical_offset`."""
+        for queue in self._queues.values():
+            queue.truncate(physical_offset)
+
+    def keep_valid_below(self, physical_offset: int) -> None:
+        """`ConsumeQueue.keep_valid_below` for all queues."""
+        for queue in self._queues.values():
+            queue.keep_valid_below(physical_offset)
+
+    def take_unsynced(self) -> tuple[list[Path], list[Path]]:
+        """(files, folders) written since the last call, for `sync_queue_files`."""
+        return self._files.take_unsynced()
+
+    def close(self) -> None:
+        """Closes all files; flushes nothing."""
+        self._files.close()

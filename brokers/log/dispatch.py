@@ -1,0 +1,127 @@
+"""From log order to queues: gives every confirmed message its consume queue entry.
+
+Responsible for: the dispatch rule of broker-wire-and-storage.md 3.5, in log order, each message once.
+Refuses to know: how the confirm offset came about, who waits for the entries.
+
+What this process appended itself is remembered until it is confirmed, so that the log need not be read back for it.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Sequence
+
+from brokers.log.commit_log import CommitLog
+from brokers.log.consume_queue import ConsumeQueues, pack_entry
+from brokers.log.records import SYS_FLAG_PREPARED, SYS_FLAG_TRANSACTION_MASK, Record
+from brokers.log.scan import LogWalk
+
+# Unconfirmed messages kept in memory (about 150 bytes each); beyond it they are read back from the log.
+PENDING_RECORDS_MAX = 100_000
+
+QueueGrowth = tuple[str, int, int]
+
+
+class _Run:
+    """Consecutive entries of one queue, not yet written."""
+
+    __slots__ = ("entries", "first_slot", "last_physical", "next_slot")
+
+    def __init__(self, slot: int) -> None:
+        self.first_slot = self.next_slot = slot
+        self.entries = bytearray()
+        self.last_physical = -1
+
+
+class Dispatcher:
+    """`dispatched_offset`: every message that ends at or below it has its entry."""
+
+    def __init__(self, log: CommitLog, queues: ConsumeQueues) -> None:
+        self._log = log
+        self._queues = queues
+        self._pending: deque[Record] = deque()
+        self._pending_end = -1
+        self.dispatched_offset = 0
+        self.last_store_ms = 0
+
+    def restart_at(self, offset: int) -> None:
+        """Go on from `offset`, forgetting what was remembered (recovery, or a cut of the log)."""
+        self._pending.clear()
+        self._pending_end = -1
+        self.dispatched_offset = offset
+
+    def appended(self, start: int, end: int, records: Sequence[Record]) -> None:
+        """This process appended `records` as the bytes [start, end) of the log."""
+        pending = self._pending
+        if not pending and self.dispatched_offset == start:
+            self._pending_end = start
+        if self._pending_end != start:
+            return
+        if len(pending) + len(records) > PENDING_RECORDS_MAX:
+            self._pending_end = -1
+            return
+        pending.extend(records)
+        self._pending_end = end
+
+    def dispatch_to(self, confirm_offset: int) -> list[QueueGrowth]:
+        """Builds entries of all messages that end at or below `confirm_offset`: [(topic, queue id, new end slot)]."""
+        target = min(confirm_offset, self._log.end_offset)
+        if target <= self.dispatched_offset:
+            return []
+        grown = self.build(self._take_pending(target)) if self._pending else {}
+        if not self._pending and target > self.dispatched_offset:
+            walk = LogWalk(self._log.read, self.dispatched_offset, target, self._log.file_bytes, check_body=False)
+            grown.update(self.build(walk))
+            self.dispatched_offset = walk.end
+        return [(topic, queue_id, end) for (topic, queue_id), end in grown.items()]
+
+    def _take_pending(self, target: int) -> list[Record]:
+        pending, taken = self._pending, []
+        while pending:
+            record = pending[0]
+            end = record.physical_offset + record.size
+            if end > target:
+                break
+            taken.append(pending.popleft())
+            self.dispatched_offset = end
+        return taken
+
+    def build(self, records: Iterable[Record]) -> dict[tuple[str, int], int]:
+        """Writes the entries of `records` (in log order) and returns the new end slot of every queue that grew.
+
+        Entries of one log file are written before those of the next, so that after a kill only the file that holds the
+        highest dispatched message can lack some.
+        """
+        grown: dict[tuple[str, int], int] = {}
+        runs: dict[tuple[str, int], _Run] = {}
+        file_end = 0
+        for record in records:
+            physical, size, topic, queue_id, slot, tags_code, store_ms, sys_flag = record
+            self.last_store_ms = store_ms
+            kind = sys_flag & SYS_FLAG_TRANSACTION_MASK
+            if kind == SYS_FLAG_PREPARED or kind == SYS_FLAG_TRANSACTION_MASK:
+                continue
+            if physical >= file_end:
+                self._write_runs(runs, grown)
+                file_end = physical - physical % self._log.file_bytes + self._log.file_bytes
+            key = (topic, queue_id)
+            run = runs.get(key)
+            if run is None or run.next_slot != slot:
+                if run is not None:
+                    self._write_run(key, run, grown)
+                run = runs[key] = _Run(slot)
+            run.entries += pack_entry(physical, size, tags_code)
+            run.next_slot += 1
+            run.last_physical = physical
+        self._write_runs(runs, grown)
+        return grown
+
+    def _write_runs(self, runs: dict[tuple[str, int], _Run], grown: dict[tuple[str, int], int]) -> None:
+        for key, run in runs.items():
+            self._write_run(key, run, grown)
+        runs.clear()
+
+    def _write_run(self, key: tuple[str, int], run: _Run, grown: dict[tuple[str, int], int]) -> None:
+        queue = self._queues.get_or_create(*key)
+        if queue is not None and run.first_slot >= 0 and queue.append(run.first_slot, run.entries, run.last_physical):
+            grown[key] = queue.max_offset

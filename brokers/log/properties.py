@@ -1,0 +1,98 @@
+"""Message properties: the text form `key 0x01 value 0x02 ...`, Java string hashes, tag codes and delay levels.
+
+Responsible for: broker-wire-and-storage.md 3.2 (properties string), 3.5 (tagsCode) and 5.1 (delay levels).
+Refuses to know: records, files, who sets which property and why.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+
+NAME_VALUE_SEPARATOR = b"\x01"
+PROPERTY_SEPARATOR = b"\x02"
+PROPERTIES_BYTES_MAX = 32767
+
+SCHEDULE_TOPIC = "SCHEDULE_TOPIC_XXXX"
+_MS = 1000
+# Level n is entry n - 1 (5.1).
+DELAY_LEVELS_MS = tuple(
+    seconds * _MS
+    for seconds in (1, 5, 10, 30, 60, 120, 180, 240, 300, 360, 420, 480, 540, 600, 1200, 1800, 3600, 7200)
+)
+
+
+def encode_properties(properties: Mapping[str, str]) -> bytes:
+    """Text form of `properties`, in their order. ValueError when a key or value cannot be written."""
+    parts: list[str] = []
+    for key, value in properties.items():
+        if not key or not value:
+            raise ValueError(f"property {key!r} needs a name and a value")
+        if any(mark in key or mark in value for mark in "\x01\x02"):
+            raise ValueError(f"property {key!r} contains a separator")
+        parts.append(f"{key}\x01{value}\x02")
+    return "".join(parts).encode("utf-8", "surrogateescape")
+
+
+def decode_properties(data: bytes) -> dict[str, str]:
+    """Properties of a text form; entries without name or value are dropped, the last of equal names wins (as in Java)."""
+    found: dict[str, str] = {}
+    for entry in data.split(PROPERTY_SEPARATOR):
+        name, separator, value = entry.partition(NAME_VALUE_SEPARATOR)
+        if separator and name and value:
+            found[name.decode("utf-8", "surrogateescape")] = value.decode("utf-8", "surrogateescape")
+    return found
+
+
+def property_value(data: bytes, name: bytes) -> bytes | None:
+    """Value of one property without decoding the others (the last of equal names), or None."""
+    key = name + NAME_VALUE_SEPARATOR
+    end = len(data)
+    while True:
+        at = data.rfind(key, 0, end)
+        if at < 0:
+            return None
+        if at == 0 or data[at - 1] == 0x02:
+            first = at + len(key)
+            last = data.find(PROPERTY_SEPARATOR, first)
+            value = data[first:] if last < 0 else data[first:last]
+            if value:
+                return value
+        end = at
+
+
+def java_string_hash(text: str) -> int:
+    """`String.hashCode()` of Java: over UTF-16 units, wrapped to a signed 32-bit value."""
+    h = 0
+    units = text.encode("utf-16-be", "surrogatepass")
+    for i in range(0, len(units), 2):
+        h = (31 * h + (units[i] << 8 | units[i + 1])) & 0xFFFFFFFF
+    return h - (1 << 32) if h & 0x80000000 else h
+
+
+@lru_cache(maxsize=4096)
+def _hash_of_tag(tag: bytes) -> int:
+    return java_string_hash(tag.decode("utf-8", "replace"))
+
+
+def tags_code(properties: bytes, topic: str, store_ms: int) -> int:
+    """The i64 of a consume queue entry (3.5): hash of the tag, 0 without one, deliver time (ms) of a delayed message."""
+    if topic == SCHEDULE_TOPIC:
+        level = delay_level(properties)
+        if level:
+            return store_ms + DELAY_LEVELS_MS[level - 1]
+    if b"TAGS\x01" not in properties:
+        return 0
+    tag = property_value(properties, b"TAGS")
+    return 0 if tag is None else _hash_of_tag(tag)
+
+
+def delay_level(properties: bytes) -> int:
+    """Delay level 1 to 18 asked for by property DELAY; 0 = none. A level above the highest counts as the highest."""
+    text = property_value(properties, b"DELAY")
+    if text is None or len(text) > 10:
+        return 0
+    digits = text.decode("ascii", "replace").strip()
+    if not (digits.isascii() and digits.isdigit()):
+        return 0
+    return min(int(digits), len(DELAY_LEVELS_MS))

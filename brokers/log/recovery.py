@@ -1,0 +1,105 @@
+"""Bringing log and queues of a store folder into agreement when it is opened.
+
+Responsible for: broker-wire-and-storage.md 3.8: where to begin, where the log ends, what the queues must hold.
+Refuses to know: roles, epochs, who asks for the store.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from brokers.log import segments
+from brokers.log.checkpoint import Checkpoint
+from brokers.log.commit_log import CommitLog, store_ms_of
+from brokers.log.consume_queue import ConsumeQueues
+from brokers.log.dispatch import Dispatcher
+from brokers.log.records import MAGIC_V1, MAGIC_V2, MESSAGE_BYTES_MIN, Record, size_and_magic
+from brokers.log.scan import LogWalk
+
+
+@dataclass(frozen=True, slots=True)
+class RecoveryReport:
+    """What opening a store found. Offsets and `cut_bytes` in bytes.
+
+    `cut_bytes`: bytes behind the last complete message that were in use and are gone now. `stopped_at`: one line on
+    why reading ended there, empty when the log filled its files.
+    """
+
+    abnormal: bool
+    same_boot: bool
+    scanned_from: int
+    min_offset: int
+    end_offset: int
+    confirm_offset: int
+    cut_bytes: int
+    messages: int
+    stopped_at: str
+
+
+def recover(
+    log: CommitLog, queues: ConsumeQueues, dispatcher: Dispatcher, checkpoint: Checkpoint, *, abnormal: bool, same_boot: bool
+) -> RecoveryReport:
+    """Finds the end of the log, cuts what lies behind, and has the queues hold every message known to be confirmed.
+
+    `same_boot`: the machine did not restart since the last write, so nothing written can be missing. Otherwise only
+    what the checkpoint calls durable is trusted.
+    """
+    if not log.file_starts:
+        queues.truncate(-1)
+        dispatcher.restart_at(0)
+        return RecoveryReport(abnormal, same_boot, 0, 0, 0, 0, 0, 0, "the log is empty")
+    start = segments.file_start(log.capacity_end - 1, log.file_bytes)
+    if abnormal and not same_boot:
+        start = _durable_file(log, checkpoint)
+        queues.keep_valid_below(start)
+    last_dispatched = queues.last_physical()
+    start = min(start, _newest_file(log, lambda position, _: position <= last_dispatched))
+    trusted = min(checkpoint.confirm_offset, log.capacity_end)
+    confirmed = _Confirmed(LogWalk(log.read, start, log.capacity_end, log.file_bytes, check_body=True), trusted, last_dispatched)
+    dispatcher.restart_at(start)
+    dispatcher.build(confirmed)
+    end = confirmed.walk.end
+    cut = log.set_recovered_end(end)
+    queues.truncate(end)
+    dispatcher.restart_at(max(confirmed.end, start) if end > start else end)
+    confirm = max(confirmed.end, log.min_offset) if confirmed.end >= 0 else max(log.min_offset, min(trusted, start, end))
+    return RecoveryReport(
+        abnormal, same_boot, start, log.min_offset, log.end_offset, min(confirm, end), cut, confirmed.messages, confirmed.walk.reason
+    )
+
+
+class _Confirmed:
+    """Walks the whole log but hands out only messages that are confirmed: up to the recorded confirm offset, and those
+    in front of a message that already has its entry (it got it because it was confirmed)."""
+
+    def __init__(self, walk: LogWalk, confirm_offset: int, last_dispatched: int) -> None:
+        self.walk = walk
+        self.end = -1
+        self.messages = 0
+        self._confirm_offset = confirm_offset
+        self._last_dispatched = last_dispatched
+
+    def __iter__(self) -> Iterator[Record]:
+        for record in self.walk:
+            self.messages += 1
+            end = record.physical_offset + record.size
+            if end <= self._confirm_offset or record.physical_offset <= self._last_dispatched:
+                self.end = end
+                yield record
+
+
+def _durable_file(log: CommitLog, checkpoint: Checkpoint) -> int:
+    """Start of the newest file whose predecessors are durable for certain, by time (3.8) and by offset."""
+    by_time = _newest_file(log, lambda _, stored_ms: stored_ms <= checkpoint.recovery_ms)
+    return min(by_time, _newest_file(log, lambda position, _: position <= checkpoint.flushed_offset))
+
+
+def _newest_file(log: CommitLog, fits) -> int:  # noqa: ANN001 (Callable[[int, int], bool])
+    """Start of the newest file whose first message fits(position, store time in ms); the first file when none does."""
+    for start in reversed(log.file_starts):
+        head = log.read(start, MESSAGE_BYTES_MIN)
+        if len(head) == MESSAGE_BYTES_MIN and size_and_magic(head, 0)[1] in (MAGIC_V1, MAGIC_V2):
+            if fits(start, store_ms_of(head)):
+                return start
+    return log.file_starts[0]

@@ -1,0 +1,328 @@
+"""The message store of one replica: log, queues, checkpoint and recovery behind one object.
+
+Responsible for: broker-wire-and-storage.md 3 as a whole: places and queue offsets of messages, reading by queue, cutting.
+Refuses to know: roles, replication, waiting for acknowledgements, the protocol, clocks (the caller passes the time).
+
+One thread uses the store; what may run on another says so.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from brokers.log import query
+from brokers.log.checkpoint import AbortMarker, Checkpoint, StoreLock, read_checkpoint, write_checkpoint
+from brokers.log.commit_log import FILE_BYTES_DEFAULT, CommitLog, FileRange, LogError
+from brokers.log.consume_queue import FILE_BYTES_DEFAULT as QUEUE_FILE_BYTES_DEFAULT
+from brokers.log.consume_queue import OPEN_FILES_MAX, ConsumeQueues, sync_queue_files
+from brokers.log.dispatch import Dispatcher, QueueGrowth
+from brokers.log.properties import tags_code
+from brokers.log.query import GetResult
+from brokers.log.records import (
+    BLANK_BYTES_MIN,
+    MessageFields,
+    Record,
+    RecordError,
+    encode_message,
+    has_queue_entry,
+    message_size,
+    offset_message_id,
+)
+from brokers.log.recovery import RecoveryReport, recover
+from brokers.log.scan import LogWalk
+
+# Share of the machine's memory within which messages count as not cold (accessMessageInMemoryMaxRatio).
+MEMORY_PERCENT = 40
+
+
+@dataclass(frozen=True, slots=True)
+class StoreConfig:
+    """File sizes in bytes (all replicas of a set need the same log file size)."""
+
+    log_file_bytes: int = FILE_BYTES_DEFAULT
+    queue_file_bytes: int = QUEUE_FILE_BYTES_DEFAULT
+    open_queue_files_max: int = OPEN_FILES_MAX
+
+
+class PutResult(NamedTuple):
+    """Where a message, or the first of a batch, went. `msg_id`: offset message ids, comma-joined for a batch."""
+
+    physical_offset: int
+    end_offset: int
+    queue_offset: int
+    msg_id: str
+
+
+class MessageStore:
+    """Open with `MessageStore(root, config)`; `recovery` tells what was found.
+
+    `log_end`, `confirm_offset` in bytes. `confirm_offset` is the highest given to `dispatch_to`, and what recovery knew.
+    """
+
+    def __init__(self, root: Path | str, config: StoreConfig | None = None, *, same_boot: bool = False) -> None:
+        """Opens and recovers. LogError (one line, with the way out) when the folder is in use or its files do not fit.
+
+        `same_boot`: the caller knows that the machine has not restarted since the last run, so written bytes are there
+        even without a flush; otherwise an unfinished run is read from the last checkpoint on.
+        """
+        self.root = Path(root)
+        self.config = config or StoreConfig()
+        self.root.mkdir(parents=True, exist_ok=True)
+        self._lock = StoreLock(self.root)
+        try:
+            self._open(same_boot)
+        except BaseException:
+            self._lock.release()
+            raise
+
+    def _open(self, same_boot: bool) -> None:
+        self._abort = AbortMarker(self.root)
+        self._checkpoint_path = self.root / "checkpoint"
+        self.log = CommitLog(self.root / "commitlog", self.config.log_file_bytes)
+        self.queues = ConsumeQueues(
+            self.root / "consumequeue", self.config.queue_file_bytes, self.config.open_queue_files_max
+        )
+        self._dispatcher = Dispatcher(self.log, self.queues)
+        self.checkpoint_read = read_checkpoint(self._checkpoint_path)
+        self.recovery: RecoveryReport = recover(
+            self.log,
+            self.queues,
+            self._dispatcher,
+            self.checkpoint_read,
+            abnormal=self._abort.is_set(),
+            same_boot=same_boot,
+        )
+        self.confirm_offset = self.recovery.confirm_offset
+        self._memory_bytes = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") * MEMORY_PERCENT // 100
+        self._next_slots: dict[tuple[str, int], int] = {}
+        self._slots_known = False
+        self._abort.set()
+
+    # -- what is there
+
+    @property
+    def log_end(self) -> int:
+        """End of the log."""
+        return self.log.end_offset
+
+    @property
+    def log_min(self) -> int:
+        """First offset kept."""
+        return self.log.min_offset
+
+    @property
+    def dispatched_offset(self) -> int:
+        """Every message that ends at or below it can be read through its queue."""
+        return self._dispatcher.dispatched_offset
+
+    @property
+    def io_error(self) -> str | None:
+        """Why the log takes no more bytes, None while it does. Such a replica counts as unclean (S5)."""
+        return self.log.io_error
+
+    def queue_ids(self) -> list[tuple[str, int]]:
+        """All (topic, queue id) with entries."""
+        return [key for key, queue in self.queues if queue.max_offset > 0]
+
+    # -- writing as master
+
+    def put(self, message: MessageFields, now_ms: int) -> PutResult:
+        """Appends one message, stored at `now_ms`. RecordError when it cannot be stored, LogError when the log cannot."""
+        return self._only(self.put_many(((message,),), now_ms))
+
+    def put_batch(self, messages: Sequence[MessageFields], now_ms: int) -> PutResult:
+        """Appends `messages` one behind the other in one file (3.10); errors as with `put`, then none is stored."""
+        return self._only(self.put_many((messages,), now_ms))
+
+    @staticmethod
+    def _only(results: list[PutResult | RecordError]) -> PutResult:
+        if isinstance(results[0], RecordError):
+            raise results[0]
+        return results[0]
+
+    def put_many(self, groups: Sequence[Sequence[MessageFields]], now_ms: int) -> list[PutResult | RecordError]:
+        """Appends groups of messages with as few writes as possible; each group stays within one file.
+
+        A group that cannot be stored gets its RecordError and leaves the others alone. LogError: the log failed; what was
+        written before counts as not acknowledged.
+        """
+        if not self._slots_known:
+            self.rebuild_queue_offsets()
+        log, file_bytes = self.log, self.log.file_bytes
+        start = chunk_start = at = log.end_offset
+        chunk: list[bytes] = []
+        records: list[Record] = []
+        results: list[PutResult | RecordError] = []
+        for group in groups:
+            try:
+                sizes = [message_size(message) for message in group]
+                needed = sum(sizes) + BLANK_BYTES_MIN
+                if not sizes or needed > file_bytes:
+                    raise RecordError(f"{len(sizes)} messages of {needed} bytes do not fit a file of {file_bytes}")
+                if needed > file_bytes - at % file_bytes:
+                    if chunk:
+                        log.write(chunk_start, b"".join(chunk))
+                        chunk = []
+                    at = chunk_start = log.reserve(needed - BLANK_BYTES_MIN)
+                result, at = self._encode_group(group, sizes, at, now_ms, chunk, records)
+                results.append(result)
+            except RecordError as error:
+                results.append(error)
+        if chunk:
+            log.write(chunk_start, b"".join(chunk))
+        self._dispatcher.appended(start, log.end_offset, records)
+        return results
+
+    def _encode_group(
+        self, group: Sequence[MessageFields], sizes: list[int], at: int, now_ms: int, chunk: list[bytes], records: list[Record]
+    ) -> tuple[PutResult, int]:
+        """Adds the bytes and records of a group that begins at `at`; nothing is added when one of it is refused."""
+        next_slots, first = self._next_slots, at
+        taken: dict[tuple[str, int], int] = {}
+        encoded: list[bytes] = []
+        made: list[Record] = []
+        ids: list[str] = []
+        for message, size in zip(group, sizes, strict=True):
+            topic, queue_id, flags = message.topic, message.queue_id, message.sys_flag
+            slot = 0
+            if has_queue_entry(flags):
+                key = (topic, queue_id)
+                known = taken.get(key)
+                slot = self._next_slot(key) if known is None else known
+                taken[key] = slot + 1
+            encoded.append(encode_message(message, size, slot, at, now_ms))
+            code = tags_code(message.properties, topic, now_ms)
+            made.append(Record(at, size, topic, queue_id, slot, code, now_ms, flags))
+            ids.append(offset_message_id(message.store_host, at))
+            at += size
+        next_slots.update(taken)
+        chunk += encoded
+        records += made
+        return PutResult(first, at, made[0].queue_offset, ids[0] if len(ids) == 1 else ",".join(ids)), at
+
+    def _next_slot(self, key: tuple[str, int]) -> int:
+        slot = self._next_slots.get(key)
+        if slot is not None:
+            return slot
+        queue = self.queues.get(*key)
+        return 0 if queue is None else queue.max_offset
+
+    def rebuild_queue_offsets(self) -> None:
+        """Queue offsets go on behind everything in the log, not yet dispatched messages included.
+
+        Call on becoming master. Costs what is not dispatched, never what grows with the number of queues.
+        """
+        self._next_slots.clear()
+        tail = LogWalk(self.log.read, self.dispatched_offset, self.log.end_offset, self.log.file_bytes, check_body=False)
+        for record in tail:
+            if has_queue_entry(record.sys_flag):
+                key = (record.topic, record.queue_id)
+                self._next_slots[key] = max(self._next_slot(key), record.queue_offset + 1)
+        if tail.end != self.log.end_offset:
+            raise LogError(f"the log cannot be read at {tail.end} ({tail.reason}): this replica cannot lead, start it empty")
+        self._slots_known = True
+
+    # -- writing as slave
+
+    def append_raw(self, offset: int, data: bytes | memoryview) -> None:
+        """Appends a master's bytes at `offset`, the log's end. LogError on a gap or when the log failed."""
+        self._slots_known = False
+        began = not self.log.file_starts
+        self.log.append_raw(offset, data)
+        if began:
+            self._dispatcher.restart_at(self.log.min_offset)
+
+    def truncate(self, to_offset: int) -> int:
+        """Cuts log, queues and queue offsets at `to_offset`, durably; returns the new end (2.6)."""
+        self._slots_known = False
+        self.confirm_offset = min(self.confirm_offset, to_offset)
+        self._write_checkpoint(min(self.dispatched_offset, to_offset), self._dispatcher.last_store_ms)
+        self.log.truncate(to_offset)
+        self.queues.truncate(to_offset)
+        self._dispatcher.restart_at(min(self.dispatched_offset, self.log.end_offset))
+        return self.log.end_offset
+
+    def is_message_start(self, offset: int) -> bool:
+        """Whether the log may be cut at `offset` (2.6, step 4)."""
+        return self.log.is_record_boundary(offset)
+
+    # -- reading
+
+    def read_log(self, offset: int, max_bytes: int) -> bytes:
+        """Bytes of the log; ends at a file's end."""
+        return self.log.read(offset, max_bytes)
+
+    def file_range(self, offset: int, max_bytes: int) -> FileRange | None:
+        """Bytes of the log as a range of an open file, never crossing one."""
+        return self.log.file_range(offset, max_bytes)
+
+    def dispatch_to(self, confirm_offset: int) -> list[QueueGrowth]:
+        """Makes messages up to `confirm_offset` readable: [(topic, queue id, new max offset)] of the queues that grew."""
+        self.confirm_offset = max(self.confirm_offset, min(confirm_offset, self.log.end_offset))
+        return self._dispatcher.dispatch_to(confirm_offset)
+
+    def query(
+        self, topic: str, queue_id: int, offset: int, max_messages: int, codes: Collection[int] | None = None
+    ) -> GetResult:
+        """Messages of a queue from `offset` with the store results of 4.5; `codes`: tag hashes, None or empty = all."""
+        queue = self.queues.get(topic, queue_id)
+        return query.get_messages(self.log, queue, offset, max_messages, codes, self._memory_bytes)
+
+    def queue_bounds(self, topic: str, queue_id: int) -> tuple[int, int]:
+        """(min, max) offset of a queue, (0, 0) when it was never written."""
+        queue = self.queues.get(topic, queue_id)
+        return (0, 0) if queue is None else (queue.min_offset(self.log.min_offset), queue.max_offset)
+
+    def offset_by_time(self, topic: str, queue_id: int, timestamp_ms: int, *, upper: bool = False) -> int:
+        """Queue offset by store time (4.6); 0 for a queue that was never written."""
+        queue = self.queues.get(topic, queue_id)
+        return 0 if queue is None else query.offset_by_time(self.log, queue, timestamp_ms, upper=upper)
+
+    def message_store_ms(self, topic: str, queue_id: int, offset: int) -> int:
+        """Store time (ms) of a message, −1 when there is none."""
+        queue = self.queues.get(topic, queue_id)
+        return -1 if queue is None else query.store_ms(self.log, queue, offset)
+
+    def earliest_store_ms(self, topic: str, queue_id: int) -> int:
+        """Store time (ms) of the oldest message of a queue, −1 when there is none."""
+        return self.message_store_ms(topic, queue_id, self.queue_bounds(topic, queue_id)[0])
+
+    # -- durability
+
+    def flush(self) -> int:
+        """Makes the log durable; returns up to where. May run on any thread."""
+        return self.log.flush()
+
+    def checkpoint_job(self) -> Callable[[], None]:
+        """What makes log and queues durable and records it. Taken on the store's thread, to be called on any."""
+        dispatched, stored_ms = self.dispatched_offset, self._dispatcher.last_store_ms
+        files, folders = self.queues.take_unsynced()
+
+        def run() -> None:
+            flushed = self.log.flush()
+            sync_queue_files(files, folders)
+            self._write_checkpoint(min(flushed, dispatched), stored_ms)
+
+        return run
+
+    def checkpoint(self) -> None:
+        """`checkpoint_job`, done at once."""
+        self.checkpoint_job()()
+
+    def _write_checkpoint(self, flushed: int, stored_ms: int) -> None:
+        write_checkpoint(self._checkpoint_path, Checkpoint(stored_ms, stored_ms, 0, flushed, self.confirm_offset))
+
+    def close(self, *, clean: bool = True) -> None:
+        """Ends use of the folder. `clean`: flush, record and remove the abort marker; without it, as after a kill."""
+        try:
+            if clean and self.log.io_error is None:
+                self.checkpoint()
+                self._abort.clear()
+        finally:
+            self.log.close()
+            self.queues.close()
+            self._lock.release()
