@@ -1,0 +1,1 @@
+"""Landing of every record in Delta tables, and the questions that are asked of them."""

@@ -1,0 +1,164 @@
+"""Avro fields as table columns (P).
+
+Responsible for the mapping of types, for flattening the part that all records of a topic share,
+and for turning a field's value into what its column holds. The schema files are the only place
+where a field's type and meaning are written down: columns take both from there.
+Refuses to know which tables exist.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+# Fields that hold what every record of a topic carries: their own fields become columns.
+SHARED_PARTS = ("envelope", "header")
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column: its name, its Arrow type, what it means and whether it may be null."""
+
+    name: str
+    type: pa.DataType
+    meaning: str
+    nullable: bool = False
+
+    def field(self) -> pa.Field:
+        """The Arrow field; the meaning travels in the table's own metadata as `comment`."""
+        metadata = {"comment": self.meaning}
+        return pa.field(self.name, self.type, nullable=self.nullable, metadata=metadata)
+
+
+@dataclass(frozen=True, slots=True)
+class FieldColumn:
+    """A column that is filled from a record: where its value is, and how it is converted."""
+
+    column: Column
+    path: tuple[str, ...]
+    convert: Callable[[Any], Any] | None
+
+    def value(self, record: object) -> Any:
+        """The column's value for `record`."""
+        value: Any = record
+        for name in self.path:
+            value = getattr(value, name)
+        return value if self.convert is None or value is None else self.convert(value)
+
+
+def field_columns(schema: Mapping[str, Any]) -> tuple[FieldColumn, ...]:
+    """The columns of a record schema that is complete in itself, in the order of its fields."""
+    named = _named_types(schema)
+    columns: list[FieldColumn] = []
+    for field in schema["fields"]:
+        if field["name"] in SHARED_PARTS:
+            part = _resolved(field["type"], named)
+            columns += (_field_column(f, (field["name"], f["name"]), named) for f in part["fields"])
+        else:
+            columns.append(_field_column(field, (field["name"],), named))
+    return tuple(columns)
+
+
+def record_json(record: object) -> str:
+    """A record, or a sequence of records, as compact JSON; each record names its kind."""
+    return json.dumps(_plain(record), separators=(",", ":"), ensure_ascii=False)
+
+
+def _field_column(
+    field: Mapping[str, Any], path: tuple[str, ...], named: Mapping[str, Any]
+) -> FieldColumn:
+    kind, nullable = _without_null(field["type"])
+    arrow, convert = _mapping(kind, named)
+    column = Column(field["name"], arrow, field.get("doc", ""), nullable)
+    return FieldColumn(column, path, convert)
+
+
+def _mapping(kind: Any, named: Mapping[str, Any]) -> tuple[pa.DataType, Callable[..., Any] | None]:
+    """The Arrow type of an Avro type, and the conversion of its values (None: as they are)."""
+    kind = _resolved(kind, named)
+    simple = {
+        "string": pa.string(), "long": pa.int64(), "int": pa.int32(), "boolean": pa.bool_(),
+    }
+    if isinstance(kind, str) and kind in simple:
+        return simple[kind], None
+    shape = kind if isinstance(kind, str) else kind["type"]
+    match shape:
+        case "bytes" | "fixed":
+            # Ids and digests are compared and read by people, so they are hex text.
+            return pa.string(), bytes.hex
+        case "map":
+            values, _ = _mapping(kind["values"], named)
+            return pa.map_(pa.string(), values), lambda value: sorted(value.items())
+        case "array" if _is_union(kind["items"]):
+            # Records of several kinds have no common columns.
+            return pa.string(), record_json
+        case "array":
+            return _list_mapping(*_mapping(kind["items"], named))
+        case "record":
+            return _struct_mapping(kind, named)
+    raise TypeError(f"no column type for {kind!r}")
+
+
+def _list_mapping(
+    item: pa.DataType, convert: Callable[..., Any] | None
+) -> tuple[pa.DataType, Callable[..., Any]]:
+    if convert is None:
+        return pa.list_(item), list
+    return pa.list_(item), lambda values: [convert(value) for value in values]
+
+
+def _struct_mapping(
+    schema: Mapping[str, Any], named: Mapping[str, Any]
+) -> tuple[pa.DataType, Callable[..., Any]]:
+    columns = [_field_column(f, (f["name"],), named) for f in schema["fields"]]
+    arrow = pa.struct([pa.field(c.column.name, c.column.type) for c in columns])
+    return arrow, lambda record: {c.column.name: c.value(record) for c in columns}
+
+
+def _without_null(kind: Any) -> tuple[Any, bool]:
+    if not isinstance(kind, list):
+        return kind, False
+    rest = [branch for branch in kind if branch != "null"]
+    return (rest[0] if len(rest) == 1 else rest), len(rest) < len(kind)
+
+
+def _is_union(kind: Any) -> bool:
+    return isinstance(kind, list) and len(kind) > 1
+
+
+def _named_types(schema: Any) -> dict[str, Any]:
+    """Every record and fixed type that stands in `schema`, by its name with namespace."""
+    found: dict[str, Any] = {}
+    if isinstance(schema, list):
+        for branch in schema:
+            found.update(_named_types(branch))
+    elif isinstance(schema, Mapping):
+        if schema.get("type") in ("record", "fixed"):
+            found[f"{schema.get('namespace', 'regent')}.{schema['name']}"] = schema
+        for part in ("type", "items", "values"):
+            found.update(_named_types(schema.get(part)))
+        for field in schema.get("fields", ()):
+            found.update(_named_types(field["type"]))
+    return found
+
+
+def _resolved(kind: Any, named: Mapping[str, Any]) -> Any:
+    return named.get(kind, kind) if isinstance(kind, str) else kind
+
+
+def _plain(value: Any) -> Any:
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        fields = {f.name: _plain(getattr(value, f.name)) for f in dataclasses.fields(value)}
+        return {"kind": type(value).__name__, **fields}
+    if isinstance(value, bytes):
+        return value.hex()
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in sorted(value.items())}
+    if isinstance(value, (list, tuple)):
+        return [_plain(item) for item in value]
+    return value

@@ -1,0 +1,155 @@
+"""The one place where a Spark session is built.
+
+Responsible for Spark's settings and for the start of its Java process.
+Refuses to know tables, topics and what the session is used for.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from lakehouse.errors import LakehouseError
+
+PROJECT_ROOT = Path(__file__).resolve().parent.parent
+JAR_NAMES_NEEDED = ("delta-spark_", "delta-storage", "spark-sql-kafka")
+
+
+@dataclass(frozen=True, slots=True)
+class SparkSettings:
+    """What a session needs from its surroundings."""
+
+    jars_dir: Path
+    scratch_dir: Path
+    """Spark's temporary files; made if missing."""
+    java_home: Path | None = None
+    cores: int = 2
+    driver_memory: str = "1g"
+    jvm_log: Path | None = None
+    """Where the Java process writes its standard error; None: to ours."""
+
+
+def build_session(
+    settings: SparkSettings, app_name: str, *, inherited_fds: Sequence[int] = ()
+) -> Any:
+    """Start Java and return a `SparkSession`; takes 5 to 15 s, more on a busy machine.
+
+    `inherited_fds` stay open in the Java process, so a lock that rests on one of them is held
+    until that process has ended too.
+    Raises `LakehouseError` when jars or Java are missing.
+    """
+    jars = _jars(settings.jars_dir)
+    _prepare_environment(settings)
+    # Imported here: a query that needs no Spark must not pay for it.
+    from pyspark import SparkConf, SparkContext
+    from pyspark.errors import PySparkException
+    from pyspark.java_gateway import launch_gateway
+    from pyspark.sql import SparkSession
+
+    conf = SparkConf(loadDefaults=False)
+    for name, value in _options(settings, jars, app_name).items():
+        conf.set(name, value)
+    popen: dict[str, Any] = {"pass_fds": tuple(inherited_fds)}
+    log = settings.jvm_log.open("ab") if settings.jvm_log is not None else None
+    if log is not None:
+        popen["stderr"] = log
+    try:
+        gateway = launch_gateway(conf=conf, popen_kwargs=popen)
+    except (PySparkException, OSError) as error:
+        where = f"; see {settings.jvm_log}" if settings.jvm_log else ""
+        raise LakehouseError(
+            f"Java did not start Spark ({error}){where}: Java 17 or newer is needed, "
+            "set java_home or JAVA_HOME"
+        ) from error
+    finally:
+        if log is not None:
+            log.close()
+    context = SparkContext(gateway=gateway, conf=conf)
+    return SparkSession(context)
+
+
+def stop_session(spark: Any) -> None:
+    """Stop Spark and wait until its Java process is gone."""
+    from pyspark import SparkContext
+
+    gateway = SparkContext._gateway
+    process = getattr(gateway, "proc", None)
+    spark.stop()
+    if gateway is None:
+        return
+    gateway.shutdown()
+    SparkContext._gateway = None
+    SparkContext._jvm = None
+    if process is not None:
+        process.stdin.close()
+        process.wait()
+
+
+def _jars(jars_dir: Path) -> list[str]:
+    jars = sorted(str(path.resolve()) for path in jars_dir.glob("*.jar"))
+    missing = [
+        name for name in JAR_NAMES_NEEDED if not any(Path(j).name.startswith(name) for j in jars)
+    ]
+    if missing:
+        raise LakehouseError(
+            f"jars for Spark are missing in {jars_dir} ({', '.join(missing)}): run `make jars`"
+        )
+    return jars
+
+
+def _prepare_environment(settings: SparkSettings) -> None:
+    settings.scratch_dir.mkdir(parents=True, exist_ok=True)
+    if settings.java_home is not None:
+        if not (settings.java_home / "bin" / "java").exists():
+            raise LakehouseError(f"java_home {settings.java_home} has no bin/java")
+        os.environ["JAVA_HOME"] = str(settings.java_home)
+    elif "JAVA_HOME" not in os.environ and shutil.which("java") is None:
+        raise LakehouseError("no Java found: set java_home or JAVA_HOME, or put java on the path")
+    # Left unset, workers start with whatever python3 is on the path (stack.md 1).
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    # A Spark that is not ours must not lend its folders and settings.
+    for name in ("SPARK_HOME", "SPARK_CONF_DIR", "PYSPARK_SUBMIT_ARGS"):
+        os.environ.pop(name, None)
+    # Workers import the fold by name, from where this process got it.
+    paths = [str(PROJECT_ROOT), *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
+    os.environ["PYTHONPATH"] = os.pathsep.join(dict.fromkeys(paths))
+
+
+def _options(settings: SparkSettings, jars: Sequence[str], app_name: str) -> dict[str, str]:
+    scratch = str(settings.scratch_dir.resolve())
+    return {
+        "spark.master": f"local[{settings.cores}]",
+        "spark.app.name": app_name,
+        "spark.jars": ",".join(jars),
+        "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+        "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+        # Else it binds the first real interface.
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.memory": settings.driver_memory,
+        # With the default stack an error inside foreachBatch ends in a StackOverflowError that
+        # hides its cause (stack.md 2).
+        "spark.driver.extraJavaOptions": f"-Xss8m -XX:+UseSerialGC -Djava.io.tmpdir={scratch}",
+        "spark.local.dir": scratch,
+        "spark.sql.warehouse.dir": f"{scratch}/warehouse",
+        # The local file system of Hadoop adds a checksum file to each file: two writes more in
+        # every commit, and a flipped byte would be reported as a file instead of as an offset.
+        "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
+        "spark.hadoop.fs.AbstractFileSystem.file.impl": "org.apache.hadoop.fs.local.RawLocalFs",
+        "spark.scheduler.mode": "FAIR",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.log.level": "ERROR",
+        "spark.sql.shuffle.partitions": "1",
+        "spark.databricks.delta.snapshotPartitions": "1",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.execution.arrow.pyspark.enabled": "true",
+        # An idle query asks Kafka for its end offsets this often.
+        "spark.sql.streaming.pollingDelay": "50ms",
+        "spark.sql.streaming.minBatchesToRetain": "20",
+    }

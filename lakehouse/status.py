@@ -1,0 +1,126 @@
+"""What the landing job says of itself, in one small file.
+
+Responsible for writing it whole or not at all, for reading it, and for waiting until it shows
+that given records have landed. Refuses to know Spark and Kafka.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+import time
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from lakehouse.errors import NotLanded
+
+STATUS_FILE = "status.json"
+POLL_MS = 50
+
+
+@dataclass(frozen=True, slots=True)
+class LandingStatus:
+    """State of the landing job; offsets are the next ones to land, keys are `topic-partition`."""
+
+    ready: bool = False
+    pid: int = 0
+    stage: str = "starting"
+    landed: dict[str, int] = field(default_factory=dict)
+    """Landed in bronze and, for outcomes, in silver/decisions."""
+    detailed: dict[str, int] = field(default_factory=dict)
+    """Landed in all other silver tables too."""
+    batches: int = 0
+    rows: int = 0
+    last_batch_ms: int = 0
+    updated_at_ms: int = 0
+    error: str | None = None
+
+
+class StatusFile:
+    """Writer of the status; safe to call from the threads of several queries."""
+
+    def __init__(self, directory: Path) -> None:
+        self._path = directory / STATUS_FILE
+        self._lock = threading.Lock()
+        self._status = LandingStatus(pid=os.getpid())
+
+    @property
+    def status(self) -> LandingStatus:
+        """The last status that was written."""
+        return self._status
+
+    def update(self, **changes: Any) -> None:
+        """Change some fields and replace the file at once."""
+        with self._lock:
+            self._status = replace(
+                self._status, updated_at_ms=time.time_ns() // 1_000_000, **changes
+            )
+            self._write()
+
+    def batch_done(self, which: str, next_offsets: Mapping[str, int], rows: int, ms: int) -> None:
+        """Note a batch: `which` is `landed` or `detailed`."""
+        with self._lock:
+            status = self._status
+            known = dict(getattr(status, which))
+            known.update(next_offsets)
+            counted = {} if which != "landed" else {
+                "batches": status.batches + 1, "rows": status.rows + rows, "last_batch_ms": ms
+            }
+            self._status = replace(
+                status, updated_at_ms=time.time_ns() // 1_000_000, **{which: known}, **counted
+            )
+            self._write()
+
+    def _write(self) -> None:
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        part = self._path.with_suffix(".part")
+        part.write_text(json.dumps(asdict(self._status), sort_keys=True), encoding="utf-8")
+        part.replace(self._path)
+
+
+def read_status(directory: Path) -> LandingStatus | None:
+    """The landing job's last word, None if there is none."""
+    try:
+        values = json.loads((directory / STATUS_FILE).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return None
+    known = LandingStatus.__dataclass_fields__
+    return LandingStatus(**{name: value for name, value in values.items() if name in known})
+
+
+def missing_offsets(
+    status: LandingStatus | None, ends: Mapping[str, int], *, details: bool = True
+) -> dict[str, tuple[int, int]]:
+    """Partitions that are not landed up to `ends` (exclusive): name -> (landed, wanted)."""
+    landed: dict[str, int] = {}
+    if status is not None:
+        landed = {name: status.landed.get(name, 0) for name in ends}
+        if details:
+            landed = {name: min(at, status.detailed.get(name, 0)) for name, at in landed.items()}
+    return {
+        name: (landed.get(name, 0), end) for name, end in ends.items() if landed.get(name, 0) < end
+    }
+
+
+def wait_for_landed(
+    directory: Path, ends: Mapping[str, int], timeout_ms: int, *, details: bool = True
+) -> LandingStatus:
+    """Wait until every partition is landed up to its end offset (exclusive).
+
+    Raises `NotLanded` at the timeout, or at once when the job has stopped with an error.
+    """
+    deadline = time.monotonic() + timeout_ms / 1000
+    while True:
+        status = read_status(directory)
+        missing = missing_offsets(status, ends, details=details)
+        if status is not None and not missing:
+            return status
+        if status is not None and status.error:
+            raise NotLanded(f"the landing job has stopped: {status.error}")
+        if time.monotonic() >= deadline:
+            text = ", ".join(f"{name} {at} of {end}" for name, (at, end) in missing.items())
+            raise NotLanded(f"not landed within {timeout_ms} ms: {text or 'no status file'}")
+        time.sleep(POLL_MS / 1000)
