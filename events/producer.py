@@ -1,0 +1,168 @@
+"""
+Appending to a topic of the log, from one asyncio loop.
+
+Responsible for: a synchronous confluent producer polled by a thread of its own, a bound on what is in
+flight, and bringing each delivery report back into the loop.
+Refuses to know: what the bytes mean, and what to do about a report.
+
+A report without an offset means *unknown*, never *failed*: the record may still be in the log.
+"""
+
+import asyncio
+import logging
+import threading
+import time
+from collections import OrderedDict, deque
+from collections.abc import Callable, Mapping
+
+from confluent_kafka import KafkaError, KafkaException, Message, Producer
+
+_log = logging.getLogger(__name__)
+
+IN_FLIGHT_MAX = 50_000
+POLL_S = 0.05
+CLOSE_WAIT_S = 2.0
+
+LOG_CLIENT_SETTINGS: Mapping[str, object] = {
+    # Short times: a broker that is paused or cut off must not hold its clients for a minute.
+    "socket.timeout.ms": 2_000,
+    "retry.backoff.ms": 10,
+    "retry.backoff.max.ms": 100,
+    "reconnect.backoff.ms": 10,
+    "reconnect.backoff.max.ms": 100,
+    "topic.metadata.refresh.fast.interval.ms": 20,
+}
+PRODUCER_SETTINGS: Mapping[str, object] = {
+    **LOG_CLIENT_SETTINGS,
+    "acks": "all",
+    "enable.idempotence": True,
+    "linger.ms": 0,
+    "request.timeout.ms": 1_500,
+    "delivery.timeout.ms": 10_000,
+}
+
+Report = Callable[[int | None], None]
+"""Called in the loop with the offset of the record, or None when its fate is unknown."""
+
+
+class LogProducer:
+    """
+    Appends to one topic in the order of the calls. `append` belongs to the loop's thread.
+
+    `stall_ms`: when nothing was reported for so long although records wait, what has not been sent yet
+    is dropped (0: never), so that an answer of *unknown* is not followed by an append much later.
+    """
+
+    def __init__(
+        self,
+        kafka: Mapping[str, str],
+        topic: str,
+        loop: asyncio.AbstractEventLoop,
+        *,
+        stall_ms: int = 0,
+        on_fatal: Callable[[str], None] | None = None,
+    ) -> None:
+        self._topic = topic
+        self._loop = loop
+        self._stall_s = stall_ms / 1000
+        self._on_fatal = on_fatal
+        self._producer = Producer({**PRODUCER_SETTINGS, **kafka, "error_cb": self._failed})
+        self._waiting: OrderedDict[int, tuple[Report, float]] = OrderedDict()
+        self._next = 0
+        self._lock = threading.Lock()
+        self._reports: deque[tuple[Report, int | None]] = deque()
+        self._flush_due = False
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._poll, name=f"producer {topic}", daemon=True)
+        self._thread.start()
+
+    @property
+    def in_flight(self) -> int:
+        """Records without a report yet."""
+        return len(self._waiting)
+
+    async def warm_up(self, timeout_s: float = 10.0) -> None:
+        """Connect and learn the topic now, so that the first append does not wait. Raises KafkaException."""
+        await asyncio.to_thread(self._producer.list_topics, self._topic, timeout_s)
+
+    def append(
+        self, data: bytes, report: Report, *, key: bytes | None = None, partition: int | None = 0
+    ) -> None:
+        """Append `data`; `report` is called in the loop exactly once. `partition` None: by key."""
+        if len(self._waiting) >= IN_FLIGHT_MAX:
+            self._loop.call_soon(report, None)
+            return
+        with self._lock:
+            self._next += 1
+            number = self._next
+            self._waiting[number] = (report, time.monotonic())
+        try:
+            self._producer.produce(
+                self._topic,
+                value=data,
+                key=key,
+                on_delivery=lambda error, message: self._delivered(number, error, message),
+                **({} if partition is None else {"partition": partition}),
+            )
+        except (BufferError, KafkaException) as error:
+            _log.warning("%s: not appended: %s", self._topic, error)
+            self._report(number, None)
+
+    async def close(self, timeout_s: float = CLOSE_WAIT_S) -> None:
+        """Wait a bounded time for reports, then stop; what is still open is reported as unknown."""
+        deadline = time.monotonic() + timeout_s
+        while self._waiting and time.monotonic() < deadline:
+            await asyncio.sleep(0.01)
+        self._stop.set()
+        await asyncio.to_thread(self._thread.join)
+        for number in list(self._waiting):
+            self._report(number, None)
+        self._hand_over()
+
+    # -- the polling thread ------------------------------------------------------------------------
+
+    def _poll(self) -> None:
+        while not self._stop.is_set():
+            self._producer.poll(POLL_S)
+            if self._stall_s and self._oldest_age_s() > self._stall_s:
+                self._producer.purge(in_queue=True, in_flight=False, blocking=False)
+        self._producer.purge(in_queue=True, in_flight=True, blocking=False)
+        self._producer.poll(0)
+
+    def _oldest_age_s(self) -> float:
+        with self._lock:
+            first = next(iter(self._waiting.values()), None)
+        return 0.0 if first is None else time.monotonic() - first[1]
+
+    def _delivered(self, number: int, error: KafkaError | None, message: Message) -> None:
+        if error is not None:
+            _log.warning("%s: no acknowledgement: %s", self._topic, error.str())
+        self._report(number, None if error is not None else message.offset())
+
+    def _failed(self, error: KafkaError) -> None:
+        if not error.fatal():
+            _log.debug("%s: %s", self._topic, error.str())
+            return
+        _log.error("%s: the producer cannot go on: %s", self._topic, error.str())
+        if self._on_fatal is not None:
+            self._loop.call_soon_threadsafe(self._on_fatal, error.str())
+
+    def _report(self, number: int, offset: int | None) -> None:
+        with self._lock:
+            entry = self._waiting.pop(number, None)
+            if entry is None:
+                return
+            self._reports.append((entry[0], offset))
+            due, self._flush_due = not self._flush_due, True
+        if due:
+            try:
+                self._loop.call_soon_threadsafe(self._hand_over)
+            except RuntimeError:
+                _log.debug("%s: the loop is closed, a report is dropped", self._topic)
+
+    def _hand_over(self) -> None:
+        with self._lock:
+            reports, self._reports = self._reports, deque()
+            self._flush_due = False
+        for report, offset in reports:
+            report(offset)

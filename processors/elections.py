@@ -1,0 +1,135 @@
+"""Elections as the active controller sees them: the calls, their commands, and the pushes afterwards.
+
+Responsible for: turning due triggers into commands, telling every living member of a set about a new
+master at once (1008), and remembering which elections were labelled as at risk.
+Refuses to know: who leads among controllers, and who wins (the fold).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from events.changes import MasterElected, RulesActivated, SettingsChanged, SyncStateSetAltered
+from events.commands import ElectMaster
+from events.envelope import Envelope
+from events.outcomes import LABEL_AT_RISK, Outcome
+from processors import effects as fx
+from processors import responses
+from processors.effects import Effect
+from processors.liveness import REASON_REFUSED, Liveness
+from processors.state import BrokerSet, ControllerState
+from processors.triggers import ElectionCall, ElectionTriggers
+
+_NO_BROKER = -1
+
+
+class ElectionDesk:
+    """What one active controller keeps about elections."""
+
+    def __init__(self, liveness: Liveness) -> None:
+        self._liveness = liveness
+        self._triggers = ElectionTriggers()
+        self._at_risk: dict[str, int] = {}
+
+    def take_over(self, state: ControllerState, now_ms: int) -> list[Effect]:
+        """Probe masters without an open connection here, and push the roles the former leader may not have."""
+        self._triggers.became_active(now_ms)
+        sets = [one for one in state.sets.values() if not one.tombstone]
+        addresses = self._triggers.unheard_masters(sets, self._liveness, now_ms)
+        effects: list[Effect] = [
+            fx.Probe(address) for address in self._liveness.want_probes(addresses)
+        ]
+        for broker_set in sets:
+            effects += self._tell_all(state, broker_set, now_ms)
+        return effects
+
+    def calls(
+        self,
+        state: ControllerState,
+        names: Sequence[str] | None,
+        now_ms: int,
+        wall_skew_ms: int,
+    ) -> list[tuple[ElectionCall, dict[str, int]]]:
+        """The elections to append now, each with the stamps of how the loss was noticed."""
+        if names is None:
+            sets = list(state.sets.values())
+        else:
+            sets = [state.sets[name] for name in names if name in state.sets]
+        return [
+            (call, self._stamps(state.sets[call.broker_name], wall_skew_ms))
+            for call in self._triggers.calls(sets, self._liveness, now_ms)
+        ]
+
+    def _stamps(self, broker_set: BrokerSet, wall_skew_ms: int) -> dict[str, int]:
+        if broker_set.master_broker_id is None:
+            return {}
+        pulse = self._liveness.pulse(
+            (broker_set.cluster_name, broker_set.broker_name, broker_set.master_broker_id)
+        )
+        if pulse is None or pulse.gone is None:
+            return {}
+        noticed_ms = pulse.gone_ms if pulse.closed_ms is None else pulse.closed_ms
+        stamps = {"detected": noticed_ms + wall_skew_ms}
+        if pulse.gone == REASON_REFUSED:
+            stamps["probed"] = pulse.gone_ms + wall_skew_ms
+        return stamps
+
+    @staticmethod
+    def command(call: ElectionCall, envelope: Envelope) -> ElectMaster:
+        return ElectMaster(
+            envelope=envelope,
+            cluster_name=call.cluster_name,
+            broker_name=call.broker_name,
+            broker_id=_NO_BROKER,
+            designate=False,
+            expected_master_epoch=call.expected_master_epoch,
+            expected_set_epoch=call.expected_set_epoch,
+            evidence=call.evidence,
+        )
+
+    def applied(self, outcome: Outcome, state: ControllerState, now_ms: int) -> list[Effect]:
+        """The pushes that this outcome asks for, and what it means for calls under way."""
+        name = outcome.broker_name
+        if outcome.kind == ElectMaster.__name__ and name is not None:
+            self._triggers.settled(name, elected=outcome.accepted)
+        effects: list[Effect] = []
+        for change in outcome.changes:
+            match change:
+                case MasterElected():
+                    self._at_risk.pop(change.broker_name, None)
+                    if LABEL_AT_RISK in outcome.labels:
+                        self._at_risk[change.broker_name] = change.master_epoch
+                    effects = self._tell_all(state, state.sets[change.broker_name], now_ms)
+                case SyncStateSetAltered() if outcome.kind != "AlterSyncStateSet":
+                    # Nobody asked for this one, so the master does not learn it from an answer.
+                    effects = effects or self._tell_all(
+                        state, state.sets[change.broker_name], now_ms
+                    )
+                case SettingsChanged() | RulesActivated():
+                    self._triggers.rules_changed()
+        return effects
+
+    def tell_one(self, state: ControllerState, name: str, broker_id: int) -> list[Effect]:
+        """Push the current roles to one replica that has come back."""
+        broker_set = state.sets.get(name)
+        replica = None if broker_set is None else broker_set.replica(broker_id)
+        if broker_set is None or broker_set.master() is None:
+            return []
+        if replica is None or not replica.is_registered:
+            return []
+        return [fx.NotifyRole(replica.address, self._notice(state, broker_set))]
+
+    def _tell_all(
+        self, state: ControllerState, broker_set: BrokerSet, now_ms: int
+    ) -> list[Effect]:
+        if broker_set.master() is None:
+            return []
+        return [
+            fx.NotifyRole(replica.address, self._notice(state, broker_set))
+            for replica in broker_set.replicas
+            if replica.is_registered and not self._liveness.is_gone(broker_set, replica, now_ms)
+        ]
+
+    def _notice(self, state: ControllerState, broker_set: BrokerSet):  # type: ignore[no-untyped-def]
+        at_risk = self._at_risk.get(broker_set.broker_name) == broker_set.master_epoch
+        return responses.role_notice(state, broker_set, at_risk)

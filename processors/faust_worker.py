@@ -1,0 +1,158 @@
+"""
+The Faust worker of one controller, inside the controller's own loop (design D4).
+
+Responsible for: an app of its own id that reads `regent.commands` in order and hands each record on;
+what must be true of the stream (dense offsets, no repeats behind the fold) is checked here.
+Refuses to know: what a record means. The agent holds no business rule.
+
+The topic is declared with `acks=False`: nothing is ever committed by Faust, so a start reads from the
+offset that was committed for the group beforehand (`log_reader.commit_start`). An exception in an agent
+would make Faust skip the event; therefore any doubt stops the process instead.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import ssl
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import faust
+from faust.types.auth import AuthProtocol
+
+from events.topics import COMMANDS_TOPIC
+
+_log = logging.getLogger(__name__)
+
+BROKER_REQUEST_TIMEOUT_S = 4.0
+"""A paused Kafka node must not stall the worker for the default 90 s."""
+BROKER_SESSION_TIMEOUT_S = 3.0
+BROKER_HEARTBEAT_S = 1.0
+STOP_WAIT_S = 5.0
+
+OnRecord = Callable[[int, bytes], None]
+OnFailure = Callable[[str], None]
+
+
+class FaustWorker:
+    """
+    Drives `on_record(offset, data)` for every record from `next_offset()` on, one at a time, in order.
+
+    `on_failure(reason)` is called at most once, for anything after which the fold can no longer follow.
+    """
+
+    def __init__(
+        self,
+        app_id: str,
+        kafka: Mapping[str, str],
+        data_dir: Path,
+        *,
+        next_offset: Callable[[], int],
+        on_record: OnRecord,
+        on_failure: OnFailure,
+    ) -> None:
+        self._next_offset = next_offset
+        self._on_record = on_record
+        self._on_failure = on_failure
+        self._failed = False
+        data_dir.mkdir(parents=True, exist_ok=True)
+        self.app = faust.App(
+            app_id,
+            broker=broker_urls(kafka),
+            broker_credentials=credentials(kafka),
+            store="memory://",
+            datadir=str(data_dir),
+            autodiscover=False,
+            web_enabled=False,
+            topic_disable_leader=True,
+            topic_allow_declare=False,
+            stream_wait_empty=False,
+            broker_request_timeout=BROKER_REQUEST_TIMEOUT_S,
+            broker_session_timeout=BROKER_SESSION_TIMEOUT_S,
+            broker_heartbeat_interval=BROKER_HEARTBEAT_S,
+            consumer_auto_offset_reset="earliest",
+        )
+        topic = self.app.topic(
+            COMMANDS_TOPIC, key_serializer="raw", value_serializer="raw", partitions=1, acks=False
+        )
+        self.app.agent(topic, name=f"{app_id}-fold")(self._drive)
+
+    async def start(self) -> None:
+        """Start in the running loop; returns when the app's services run. Raises what Kafka raises."""
+        self.app.loop = asyncio.get_running_loop()
+        self.app.finalize()
+        await self.app.start()
+
+    async def stop(self) -> None:
+        """Leave the group and stop, within a bounded time."""
+        self._failed = True
+        try:
+            await asyncio.wait_for(self.app.stop(), STOP_WAIT_S)
+        except (TimeoutError, asyncio.CancelledError):
+            _log.warning("the Faust app did not stop within %s s", STOP_WAIT_S)
+
+    async def _drive(self, stream):  # type: ignore[no-untyped-def]
+        async for event in stream.events():
+            message = event.message
+            try:
+                self.take(message.offset, message.value)
+            except Exception as error:
+                _log.exception("record at offset %d", message.offset)
+                self._fail(f"the record at offset {message.offset} could not be applied: {error!r}")
+
+    def take(self, offset: int, data: bytes | None) -> None:
+        """One record of the stream: repeats are dropped, a hole ends it."""
+        expected = self._next_offset()
+        if self._failed or offset < expected:
+            return
+        if offset > expected:
+            self._fail(
+                f"{COMMANDS_TOPIC} has a hole: after offset {expected - 1} came {offset}; "
+                "the log must be restored before a controller can go on"
+            )
+            return
+        self._on_record(offset, data if data is not None else b"")
+
+    def _fail(self, reason: str) -> None:
+        if not self._failed:
+            self._failed = True
+            self._on_failure(reason)
+
+
+def broker_urls(kafka: Mapping[str, str]) -> list[str]:
+    """Faust's form of `bootstrap.servers`."""
+    return [f"kafka://{one.strip()}" for one in kafka["bootstrap.servers"].split(",") if one.strip()]
+
+
+def credentials(kafka: Mapping[str, str]) -> faust.types.auth.CredentialsT | None:
+    """Faust's form of `security.protocol` with `sasl.*` and `ssl.*`. Raises ValueError on others."""
+    protocol = kafka.get("security.protocol", "PLAINTEXT").upper()
+    if protocol == "PLAINTEXT":
+        return None
+    context = _ssl_context(kafka) if "SSL" in protocol else None
+    if protocol == "SSL":
+        return faust.SSLCredentials(context)
+    if protocol not in ("SASL_PLAINTEXT", "SASL_SSL"):
+        raise ValueError(f"security.protocol {protocol} is not known")
+    made = faust.SASLCredentials(
+        mechanism=kafka.get("sasl.mechanism", kafka.get("sasl.mechanisms", "PLAIN")),
+        username=kafka.get("sasl.username"),
+        password=kafka.get("sasl.password"),
+        ssl_context=context,
+    )
+    made.protocol = AuthProtocol(protocol)
+    return made
+
+
+def _ssl_context(kafka: Mapping[str, str]) -> ssl.SSLContext:
+    context = ssl.create_default_context(cafile=kafka.get("ssl.ca.location"))
+    if "ssl.certificate.location" in kafka:
+        context.load_cert_chain(
+            kafka["ssl.certificate.location"],
+            kafka.get("ssl.key.location"),
+            kafka.get("ssl.key.password"),
+        )
+    if kafka.get("ssl.endpoint.identification.algorithm", "https") == "none":
+        context.check_hostname = False
+    return context

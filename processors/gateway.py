@@ -1,0 +1,280 @@
+"""RocketMQ requests to commands (controller.md 3, the request side).
+
+Responsible for: reading header fields and bodies as Java and Regent brokers write them, and building
+the one command a request stands for.
+Refuses to know: whether the command will be accepted (the fold), and how the answer looks (`responses`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TypeAlias
+
+from brokers.remoting import fastjson
+from brokers.remoting.codes import RequestCode
+from brokers.remoting.command import RemotingCommand
+from events.commands import (
+    AlterSyncStateSet,
+    ApplyBrokerId,
+    CleanBrokerData,
+    ElectMaster,
+    RegisterBroker,
+)
+from events.envelope import COMMAND_ID_BYTES, Envelope, ReplicaEvidence
+from processors.liveness import (
+    DEFAULT_PRIORITY,
+    DEFAULT_TIMEOUT_MS,
+    BrokerKey,
+    Heartbeat,
+)
+
+NAME_CHARS_MAX = 255
+MEMBERS_MAX = 1_024
+CAUSE_BROKER = "broker_request"
+CAUSE_OPERATOR = "operator_request"
+
+EvidenceOf: TypeAlias = Callable[[str, int | None], tuple[ReplicaEvidence, ...]]
+"""(broker name, id of the broker that asks or None) -> evidence for that set"""
+
+
+class BadRequest(Exception):
+    """A request that cannot be read; the text goes back as the remark of code 1 (or of `code`)."""
+
+    def __init__(self, text: str, code: int = 1) -> None:
+        super().__init__(text)
+        self.code = code
+
+
+class Fields:
+    """The header fields of one request, read with the conversions Java applies."""
+
+    def __init__(self, ext: Mapping[str, str]) -> None:
+        self._ext = ext
+
+    def text(self, name: str, default: str | None = None) -> str:
+        value = self._ext.get(name)
+        if value is None or (value == "" and default is None):
+            if default is None:
+                raise BadRequest(f"the field {name} is missing")
+            return default
+        if len(value) > NAME_CHARS_MAX:
+            raise BadRequest(f"the field {name} is longer than {NAME_CHARS_MAX} characters")
+        return value
+
+    def optional(self, name: str) -> str | None:
+        value = self._ext.get(name)
+        return None if value is None or value == "" else self.text(name)
+
+    def number(self, name: str, default: int | None = None, bits: int = 64) -> int:
+        value = self._ext.get(name)
+        if value is None or value == "":
+            if default is None:
+                raise BadRequest(f"the field {name} is missing")
+            return default
+        try:
+            number = int(value)
+        except ValueError:
+            raise BadRequest(f"the field {name} is not a number: {value[:40]!r}") from None
+        if not -(1 << (bits - 1)) <= number < 1 << (bits - 1):
+            raise BadRequest(f"the field {name} does not fit {bits} bits")
+        return number
+
+    def optional_number(self, name: str) -> int | None:
+        return None if self._ext.get(name) in (None, "") else self.number(name)
+
+    def flag(self, name: str) -> bool:
+        return self._ext.get(name, "").lower() == "true"
+
+    def optional_flag(self, name: str) -> bool | None:
+        return None if self._ext.get(name) in (None, "") else self.flag(name)
+
+
+def command_id_of(request: RemotingCommand) -> bytes | None:
+    """The command id a retry repeats, if the request names one."""
+    text = request.ext.get("regentCommandId")
+    if text is None:
+        return None
+    try:
+        command_id = bytes.fromhex(text)
+    except ValueError:
+        raise BadRequest("the field regentCommandId is not hexadecimal") from None
+    if len(command_id) != COMMAND_ID_BYTES:
+        raise BadRequest(f"the field regentCommandId is not {COMMAND_ID_BYTES} bytes")
+    return command_id
+
+
+def cause_of(request: RemotingCommand) -> str:
+    """Operators name designated elections and cleanings; everything else comes from brokers."""
+    operator = request.code == RequestCode.CLEAN_BROKER_DATA or Fields(request.ext).flag(
+        "designateElect"
+    )
+    return CAUSE_OPERATOR if operator else CAUSE_BROKER
+
+
+def heartbeat_of(request: RemotingCommand) -> Heartbeat:
+    """The 904 in `request`. `BadRequest` with 2005 when it names no broker id (controller.md 3.1)."""
+    fields = Fields(request.ext)
+    if fields.optional("brokerId") is None:
+        raise BadRequest("a heartbeat for a controller needs a brokerId", code=2005)
+    key = (fields.text("clusterName"), fields.text("brokerName"), fields.number("brokerId"))
+    return Heartbeat(
+        key=key,
+        address=fields.text("brokerAddr"),
+        epoch=fields.number("epoch", -1, bits=32),
+        max_offset=fields.number("maxOffset", -1),
+        confirm_offset=fields.number("confirmOffset", -1),
+        timeout_ms=fields.number("heartbeatTimeoutMills", DEFAULT_TIMEOUT_MS),
+        election_priority=fields.number("electionPriority", DEFAULT_PRIORITY, bits=32),
+        incarnation=fields.optional("regentIncarnation"),
+        ha_address=fields.optional("regentHaAddress"),
+    )
+
+
+def introduction_of(
+    command: RegisterBroker,
+) -> tuple[BrokerKey, str, str | None, tuple[int, int] | None]:
+    """(key, address, incarnation, (last epoch, end offset)) as a registration tells them."""
+    position = None
+    if command.last_epoch is not None and command.end_offset is not None:
+        position = (command.last_epoch, command.end_offset)
+    key = (command.cluster_name, command.broker_name, command.broker_id)
+    return key, command.broker_address, command.incarnation, position
+
+
+def apply_broker_id(
+    request: RemotingCommand, envelope: Envelope, _evidence_of: EvidenceOf
+) -> ApplyBrokerId:
+    fields = Fields(request.ext)
+    return ApplyBrokerId(
+        envelope=envelope,
+        cluster_name=fields.text("clusterName"),
+        broker_name=fields.text("brokerName"),
+        applied_broker_id=fields.number("appliedBrokerId"),
+        register_check_code=fields.text("registerCheckCode"),
+    )
+
+
+def register_broker(
+    request: RemotingCommand, envelope: Envelope, _evidence_of: EvidenceOf
+) -> RegisterBroker:
+    fields = Fields(request.ext)
+    return RegisterBroker(
+        envelope=envelope,
+        cluster_name=fields.text("clusterName"),
+        broker_name=fields.text("brokerName"),
+        broker_id=fields.number("brokerId"),
+        broker_address=fields.text("brokerAddress"),
+        ha_address=fields.optional("regentHaAddress"),
+        incarnation=fields.optional("regentIncarnation"),
+        clean=fields.optional_flag("regentClean"),
+        last_epoch=fields.optional_number("regentLastEpoch"),
+        end_offset=fields.optional_number("regentEndOffset"),
+    )
+
+
+def alter_sync_state_set(
+    request: RemotingCommand, envelope: Envelope, evidence_of: EvidenceOf
+) -> AlterSyncStateSet:
+    fields = Fields(request.ext)
+    broker_name = fields.text("brokerName")
+    master = fields.number("masterBrokerId")
+    members, base_epoch = _wanted_set(request.body)
+    return AlterSyncStateSet(
+        envelope=envelope,
+        broker_name=broker_name,
+        master_broker_id=master,
+        expected_master_epoch=fields.number("masterEpoch", bits=32),
+        expected_set_epoch=base_epoch,
+        new_sync_state_set=members,
+        evidence=evidence_of(broker_name, master),
+    )
+
+
+def _wanted_set(body: bytes) -> tuple[tuple[int, ...], int]:
+    """The body of 1001: the wanted members, ascending, and the epoch of the set they are based on."""
+    wanted = _json(body, "the wanted SyncStateSet")
+    members = wanted.get("syncStateSet") if isinstance(wanted, dict) else None
+    epoch = wanted.get("syncStateSetEpoch", 0) if isinstance(wanted, dict) else None
+    if not isinstance(members, list) or not all(_is_id(member) for member in members):
+        raise BadRequest("the body has no list syncStateSet of broker ids")
+    if not isinstance(epoch, int) or isinstance(epoch, bool) or not -(1 << 31) <= epoch < 1 << 31:
+        raise BadRequest("the body has no number syncStateSetEpoch")
+    if len(members) > MEMBERS_MAX:
+        raise BadRequest(f"more than {MEMBERS_MAX} members")
+    return tuple(sorted(set(members))), epoch
+
+
+def _is_id(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and -(1 << 63) <= value < 1 << 63
+
+
+def _json(body: bytes, what: str) -> object:
+    if not body:
+        raise BadRequest(f"the body with {what} is missing")
+    try:
+        return fastjson.loads(body)
+    except ValueError as error:
+        raise BadRequest(f"the body with {what} is not JSON: {error}") from None
+
+
+def elect_master(
+    request: RemotingCommand, envelope: Envelope, evidence_of: EvidenceOf
+) -> ElectMaster:
+    fields = Fields(request.ext)
+    broker_name = fields.text("brokerName", "")
+    broker_id = fields.number("brokerId", -1)
+    designate = fields.flag("designateElect")
+    # An operator's wish says nothing about whether the wanted broker lives.
+    asker = None if designate or broker_id < 0 else broker_id
+    return ElectMaster(
+        envelope=envelope,
+        cluster_name=fields.text("clusterName", ""),
+        broker_name=broker_name,
+        broker_id=broker_id,
+        designate=designate,
+        expected_master_epoch=None,
+        expected_set_epoch=None,
+        evidence=evidence_of(broker_name, asker),
+    )
+
+
+def clean_broker_data(
+    request: RemotingCommand, envelope: Envelope, evidence_of: EvidenceOf
+) -> CleanBrokerData:
+    fields = Fields(request.ext)
+    broker_name = fields.text("brokerName")
+    listed = request.ext.get("brokerControllerIdsToClean", "").strip()
+    ids: tuple[int, ...] | None = None
+    if listed:
+        try:
+            ids = tuple(sorted({int(part) for part in listed.split(";") if part.strip()}))
+        except ValueError:
+            raise BadRequest("brokerControllerIdsToClean holds something else than ids", 2009) from None
+        if len(ids) > MEMBERS_MAX or not all(_is_id(one) for one in ids):
+            raise BadRequest("brokerControllerIdsToClean is out of range", 2009)
+    return CleanBrokerData(
+        envelope=envelope,
+        cluster_name=fields.text("clusterName", ""),
+        broker_name=broker_name,
+        broker_ids=ids,
+        clean_living=fields.flag("isCleanLivingBroker"),
+        evidence=evidence_of(broker_name, None),
+    )
+
+
+COMMAND_BUILDERS: Mapping[int, Callable[[RemotingCommand, Envelope, EvidenceOf], object]] = {
+    RequestCode.CONTROLLER_APPLY_BROKER_ID: apply_broker_id,
+    RequestCode.CONTROLLER_REGISTER_BROKER: register_broker,
+    RequestCode.CONTROLLER_ALTER_SYNC_STATE_SET: alter_sync_state_set,
+    RequestCode.CONTROLLER_ELECT_MASTER: elect_master,
+    RequestCode.CLEAN_BROKER_DATA: clean_broker_data,
+}
+"""Requests that become commands. All of them are for the active controller only."""
+
+
+def wanted_set_names(request: RemotingCommand) -> list[str]:
+    """The names a 1006 asks for; code 1 for a missing or empty list (controller.md 3.7)."""
+    names = _json(request.body, "the names of broker sets")
+    if not isinstance(names, list) or not names:
+        raise BadRequest("the body names no broker set")
+    return [name for name in names if isinstance(name, str)]

@@ -1,0 +1,300 @@
+"""Who is alive, as one controller sees it (controller.md 4.2 and 8, design D8).
+
+Responsible for: one pulse per (cluster, set, broker id), what closed connections, refused probes and
+silence make of it, and the evidence a command carries away.
+Refuses to know: what is decided because of it, and what time it is (`now_ms` is an argument, monotonic).
+
+A closed connection is a hint: the replica is no candidate until it is heard again, but it is only
+called gone when its port refuses (or its own timeout passes).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from events.envelope import ReplicaEvidence
+from processors.state import BrokerSet, Replica
+
+DEFAULT_TIMEOUT_MS = 10_000
+DEFAULT_PRIORITY = 2_147_483_647
+PULSES_MAX = 50_000
+"""A flood of invented names must not grow memory without end."""
+OWN_STALL_MS = 1_000
+"""A gap between two ticks above this is our own standstill and is not held against anybody."""
+PROBE_AGAIN_MS = (30, 100, 300, 1_000)
+"""A dying process may close its listening socket after the connection: ask again a few times."""
+
+BrokerKey: TypeAlias = tuple[str, str, int]
+"""(cluster name, broker name, broker controller id)"""
+
+REASON_HEARTBEAT = "heartbeat"
+REASON_ASKED = "asked"
+REASON_CLOSED = "connection_closed"
+REASON_REFUSED = "probe_refused"
+REASON_EXPIRED = "heartbeat_expired"
+REASON_NEVER_SEEN = "never_seen"
+REASON_STALE = "stale_incarnation"
+
+
+@dataclass(frozen=True, slots=True)
+class Heartbeat:
+    """The fields of a 904 (controller.md 3.1), absent ones replaced by their defaults."""
+
+    key: BrokerKey
+    address: str
+    epoch: int = -1
+    max_offset: int = -1
+    confirm_offset: int = -1
+    timeout_ms: int = DEFAULT_TIMEOUT_MS
+    election_priority: int = DEFAULT_PRIORITY
+    incarnation: str | None = None
+    ha_address: str | None = None
+
+
+@dataclass(slots=True)
+class Pulse:
+    """Soft state of one replica. `conn_id` None: its last connection closed and none came back."""
+
+    key: BrokerKey
+    address: str
+    conn_id: int | None
+    heard_ms: int
+    timeout_ms: int = DEFAULT_TIMEOUT_MS
+    election_priority: int = DEFAULT_PRIORITY
+    epoch: int = -1
+    max_offset: int = -1
+    confirm_offset: int = -1
+    incarnation: str | None = None
+    gone: str | None = None
+    gone_ms: int = 0
+    closed_ms: int | None = None
+    probes_due_ms: list[int] = field(default_factory=list)
+
+    def is_alive(self, now_ms: int) -> bool:
+        return self.reason(now_ms) == REASON_HEARTBEAT
+
+    def reason(self, now_ms: int) -> str:
+        if self.gone is not None:
+            return self.gone
+        if now_ms > self.heard_ms + self.timeout_ms:
+            return REASON_EXPIRED
+        if self.conn_id is None:
+            return REASON_CLOSED
+        return REASON_HEARTBEAT
+
+
+class Liveness:
+    """The pulses of every replica that ever spoke to this controller process."""
+
+    def __init__(self) -> None:
+        self._pulses: dict[BrokerKey, Pulse] = {}
+        self._by_conn: dict[int, set[BrokerKey]] = {}
+        self._ticked_ms: int | None = None
+        self._probing: set[str] = set()
+        self._refused: set[str] = set()
+
+    def pulse(self, key: BrokerKey) -> Pulse | None:
+        return self._pulses.get(key)
+
+    def pulses(self) -> Iterator[Pulse]:
+        return iter(self._pulses.values())
+
+    def heard(self, beat: Heartbeat, conn_id: int, now_ms: int) -> bool:
+        """
+        Take a heartbeat; True when this replica had been gone, or its connection lost, until now.
+
+        The connection is bound anew by every heartbeat (defect 1 of controller.md 15).
+        """
+        pulse, returned = self._touch(beat.key, beat.address, beat.incarnation, conn_id, now_ms)
+        if pulse is None:
+            return False
+        pulse.timeout_ms = beat.timeout_ms
+        pulse.election_priority = beat.election_priority
+        if beat.epoch > pulse.epoch or (
+            beat.epoch == pulse.epoch and beat.max_offset > pulse.max_offset
+        ):
+            pulse.epoch, pulse.max_offset = beat.epoch, beat.max_offset
+            pulse.confirm_offset = beat.confirm_offset
+        return returned
+
+    def introduced(
+        self,
+        key: BrokerKey,
+        address: str,
+        incarnation: str | None,
+        position: tuple[int, int] | None,
+        conn_id: int,
+        now_ms: int,
+    ) -> None:
+        """A registration is a sign of life too; `position` is (last epoch, end offset) if it told."""
+        pulse, _ = self._touch(key, address, incarnation, conn_id, now_ms)
+        if pulse is not None and position is not None:
+            pulse.epoch, pulse.max_offset = position
+
+    def _touch(
+        self, key: BrokerKey, address: str, incarnation: str | None, conn_id: int, now_ms: int
+    ) -> tuple[Pulse | None, bool]:
+        pulse = self._pulses.get(key)
+        returned = False
+        if pulse is None:
+            if len(self._pulses) >= PULSES_MAX:
+                return None, False
+            pulse = self._pulses[key] = Pulse(
+                key, address, None, now_ms, incarnation=incarnation
+            )
+            returned = True
+        elif not pulse.is_alive(now_ms):
+            returned = True
+        if incarnation is not None and pulse.incarnation != incarnation:
+            # Another life of that broker: what the former one told about its log is void (S5).
+            pulse.incarnation = incarnation
+            pulse.epoch = pulse.max_offset = pulse.confirm_offset = -1
+        self._refused.discard(address)
+        pulse.address = address
+        pulse.heard_ms = now_ms
+        pulse.gone, pulse.closed_ms = None, None
+        pulse.probes_due_ms.clear()
+        self._bind(pulse, conn_id)
+        return pulse, returned
+
+    def _bind(self, pulse: Pulse, conn_id: int | None) -> None:
+        if pulse.conn_id == conn_id:
+            return
+        if pulse.conn_id is not None:
+            keys = self._by_conn.get(pulse.conn_id)
+            if keys is not None:
+                keys.discard(pulse.key)
+                if not keys:
+                    del self._by_conn[pulse.conn_id]
+        pulse.conn_id = conn_id
+        if conn_id is not None:
+            self._by_conn.setdefault(conn_id, set()).add(pulse.key)
+
+    def connection_closed(self, conn_id: int, now_ms: int) -> list[str]:
+        """The addresses to probe at once. A close of a connection nobody is bound to means nothing."""
+        addresses: list[str] = []
+        for key in sorted(self._by_conn.pop(conn_id, ())):
+            pulse = self._pulses[key]
+            pulse.conn_id = None
+            pulse.closed_ms = now_ms
+            pulse.probes_due_ms = [now_ms + after for after in PROBE_AGAIN_MS]
+            addresses.append(pulse.address)
+        return self.want_probes(addresses)
+
+    def want_probes(self, addresses: list[str]) -> list[str]:
+        """Those of `addresses` that are not being probed already; they count as being probed now."""
+        wanted = [address for address in dict.fromkeys(addresses) if address not in self._probing]
+        self._probing.update(wanted)
+        return wanted
+
+    def probe_result(self, address: str, result: str, now_ms: int) -> list[BrokerKey]:
+        """
+        The replicas that are gone because `address` refused.
+
+        A pulse with an open connection is left alone: the heartbeat came after the question.
+        """
+        self._probing.discard(address)
+        if result != "refused":
+            self._refused.discard(address)
+            return []
+        if len(self._refused) < PULSES_MAX:
+            self._refused.add(address)
+        gone: list[BrokerKey] = []
+        for pulse in self._pulses.values():
+            if pulse.address != address or pulse.conn_id is not None or pulse.gone is not None:
+                continue
+            self._bury(pulse, REASON_REFUSED, now_ms)
+            gone.append(pulse.key)
+        return sorted(gone)
+
+    def _bury(self, pulse: Pulse, reason: str, now_ms: int) -> None:
+        pulse.gone, pulse.gone_ms = reason, now_ms
+        pulse.probes_due_ms.clear()
+
+    def tick(self, now_ms: int) -> tuple[list[BrokerKey], list[str]]:
+        """Who fell silent since the last tick, and which addresses to probe again."""
+        self._forgive_own_stall(now_ms)
+        expired: list[BrokerKey] = []
+        probes: list[str] = []
+        for pulse in self._pulses.values():
+            if pulse.gone is not None:
+                continue
+            if now_ms > pulse.heard_ms + pulse.timeout_ms:
+                self._bury(pulse, REASON_EXPIRED, now_ms)
+                expired.append(pulse.key)
+            elif pulse.probes_due_ms and now_ms >= pulse.probes_due_ms[0]:
+                while pulse.probes_due_ms and now_ms >= pulse.probes_due_ms[0]:
+                    pulse.probes_due_ms.pop(0)
+                probes.append(pulse.address)
+        return sorted(expired), self.want_probes(probes)
+
+    def _forgive_own_stall(self, now_ms: int) -> None:
+        # Heartbeats of the time we stood still wait unread in our sockets.
+        before, self._ticked_ms = self._ticked_ms, now_ms
+        if before is None or now_ms - before <= OWN_STALL_MS:
+            return
+        for pulse in self._pulses.values():
+            if pulse.gone is None:
+                pulse.heard_ms += now_ms - before
+
+    def reason_of(self, broker_set: BrokerSet, replica: Replica, now_ms: int) -> str:
+        """One of the `REASON_*` words; `heartbeat` means alive."""
+        pulse = self._pulse_of(broker_set, replica)
+        if pulse is None:
+            return REASON_REFUSED if replica.address in self._refused else REASON_NEVER_SEEN
+        reason = pulse.reason(now_ms)
+        if (
+            reason == REASON_HEARTBEAT
+            and replica.incarnation is not None
+            and pulse.incarnation != replica.incarnation
+        ):
+            return REASON_STALE
+        return reason
+
+    def is_alive(self, broker_set: BrokerSet, replica: Replica, now_ms: int) -> bool:
+        return self.reason_of(broker_set, replica, now_ms) == REASON_HEARTBEAT
+
+    def is_gone(self, broker_set: BrokerSet, replica: Replica, now_ms: int) -> bool:
+        """Refused or silent; a mere closed connection, or never having been heard, is not gone."""
+        return self.reason_of(broker_set, replica, now_ms) in (REASON_REFUSED, REASON_EXPIRED)
+
+    def _pulse_of(self, broker_set: BrokerSet, replica: Replica) -> Pulse | None:
+        return self._pulses.get((broker_set.cluster_name, broker_set.broker_name, replica.broker_id))
+
+    def evidence(
+        self, broker_set: BrokerSet | None, now_ms: int, asked_by: int | None = None
+    ) -> tuple[ReplicaEvidence, ...]:
+        """
+        One row per registered replica, by id, as it is seen now.
+
+        `asked_by`: the broker whose own request is being made into a command lives, heartbeat or not
+        (controller.md 16, broker row 8).
+        """
+        if broker_set is None:
+            return ()
+        return tuple(
+            self._evidence_of(broker_set, replica, now_ms, replica.broker_id == asked_by)
+            for replica in broker_set.replicas
+        )
+
+    def _evidence_of(
+        self, broker_set: BrokerSet, replica: Replica, now_ms: int, asked: bool
+    ) -> ReplicaEvidence:
+        pulse = self._pulse_of(broker_set, replica)
+        reason = self.reason_of(broker_set, replica, now_ms)
+        incarnation = pulse.incarnation if pulse is not None else None
+        if asked and reason != REASON_HEARTBEAT:
+            reason, incarnation = REASON_ASKED, replica.incarnation
+        return ReplicaEvidence(
+            broker_id=replica.broker_id,
+            alive=reason in (REASON_HEARTBEAT, REASON_ASKED),
+            reason=reason,
+            silent_ms=-1 if pulse is None else max(0, now_ms - pulse.heard_ms),
+            epoch=-1 if pulse is None else pulse.epoch,
+            max_offset=-1 if pulse is None else pulse.max_offset,
+            confirm_offset=-1 if pulse is None else pulse.confirm_offset,
+            election_priority=DEFAULT_PRIORITY if pulse is None else pulse.election_priority,
+            incarnation=incarnation,
+        )

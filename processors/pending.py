@@ -1,0 +1,93 @@
+"""Commands of this controller that are on their way through the log.
+
+Responsible for: who waits for which command id, since when, and the stamps of its phases.
+Refuses to know: what the commands say, and how answers look.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+
+from brokers.remoting.command import RemotingCommand
+
+PENDING_MAX = 20_000
+
+
+class Purpose(Enum):
+    """Why the command was issued."""
+
+    REQUEST = "request"
+    ELECTION = "election"
+    CLAIM = "claim"
+    FORMATION = "formation"
+
+
+@dataclass(frozen=True, slots=True)
+class Waiter:
+    """Someone to be answered: the connection, its far end, and the request itself."""
+
+    conn_id: int
+    peer: str
+    request: RemotingCommand
+
+
+@dataclass(slots=True)
+class PendingCommand:
+    """One command between its append and the moment this controller applies it. Stamps are wall ms."""
+
+    command_id: bytes
+    purpose: Purpose
+    issued_ms: int
+    phases: dict[str, int]
+    broker_name: str | None = None
+    waiters: list[Waiter] = field(default_factory=list)
+    unknown: bool = False
+    """The producer could not say whether the record is in the log."""
+
+
+class PendingCommands:
+    """By command id, in the order of issue."""
+
+    def __init__(self, deadline_ms: int) -> None:
+        self._deadline_ms = deadline_ms
+        self._by_id: dict[bytes, PendingCommand] = {}
+
+    def __len__(self) -> int:
+        return len(self._by_id)
+
+    @property
+    def is_full(self) -> bool:
+        return len(self._by_id) >= PENDING_MAX
+
+    def get(self, command_id: bytes) -> PendingCommand | None:
+        return self._by_id.get(command_id)
+
+    def add(self, pending: PendingCommand) -> None:
+        """A repeat of an id joins those who wait already."""
+        before = self._by_id.pop(pending.command_id, None)
+        if before is not None:
+            pending.waiters[:0] = before.waiters
+        self._by_id[pending.command_id] = pending
+
+    def take(self, command_id: bytes) -> PendingCommand | None:
+        return self._by_id.pop(command_id, None)
+
+    def has(self, purpose: Purpose) -> bool:
+        return any(one.purpose is purpose for one in self._by_id.values())
+
+    def oldest_age_ms(self, now_ms: int) -> int:
+        """Age of the command that waits longest; 0 when none waits."""
+        first = next(iter(self._by_id.values()), None)
+        return 0 if first is None else now_ms - first.issued_ms
+
+    def expired(self, now_ms: int) -> list[PendingCommand]:
+        """Those past the deadline; they are forgotten here, though they may still come to be applied."""
+        late: list[PendingCommand] = []
+        for pending in self._by_id.values():
+            if now_ms - pending.issued_ms < self._deadline_ms:
+                break
+            late.append(pending)
+        for pending in late:
+            del self._by_id[pending.command_id]
+        return late

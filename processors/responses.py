@@ -1,0 +1,240 @@
+"""Outcomes and state to RocketMQ answers (controller.md 3, the response side, and 2.2).
+
+Responsible for: the header fields, bodies and remarks of every answer of a controller, and of 1008.
+Refuses to know: why the fold decided as it did, and who waits for the answer.
+
+Fields that start with `regent` are extra facts for our own processes; Java ignores them (design D11).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TypeAlias
+
+from brokers.remoting import fastjson
+from brokers.remoting.codes import RequestCode, ResponseCode
+from brokers.remoting.command import RemotingCommand
+from events.outcomes import Outcome
+from processors.state import BrokerSet, ControllerState, Replica
+
+NOT_LEADER_REMARK = "The controller is not in leader state"
+UNKNOWN_REMARK = (
+    "the outcome is unknown: the command may or may not be in the log; "
+    "ask again with the same regentCommandId"
+)
+AT_RISK = "AT_RISK"
+
+IsAlive: TypeAlias = Callable[[BrokerSet, Replica], bool]
+
+
+def not_leader(request: RemotingCommand) -> RemotingCommand:
+    """2007: no header fields, no body (controller.md 2.2)."""
+    return request.reply(ResponseCode.CONTROLLER_NOT_LEADER, remark=NOT_LEADER_REMARK)
+
+
+def unknown(request: RemotingCommand, waited_ms: int) -> RemotingCommand:
+    """Code 1 after the deadline. It says unknown and never failed (design D5)."""
+    return request.reply(
+        ResponseCode.SYSTEM_ERROR, remark=f"no answer from the log within {waited_ms} ms; {UNKNOWN_REMARK}"
+    )
+
+
+def set_body(broker_set: BrokerSet) -> bytes:
+    """The SyncStateSet body of 1001, 1003, 1004 and 1008."""
+    return fastjson.dumps(
+        {
+            "syncStateSet": list(broker_set.sync_state_set),
+            "syncStateSetEpoch": broker_set.sync_state_set_epoch,
+        }
+    )
+
+
+def set_facts(state: ControllerState, broker_set: BrokerSet, at_risk: bool = False) -> dict[str, str]:
+    """The extra fields about a set. Nothing in them names a master: that is the ordinary fields' part."""
+    facts = {
+        "regentTerm": str(state.term),
+        "regentMasterEpoch": str(broker_set.master_epoch),
+        "regentSyncStateSet": ",".join(map(str, broker_set.sync_state_set)),
+        "regentSyncStateSetEpoch": str(broker_set.sync_state_set_epoch),
+        "regentReplicas": ";".join(
+            f"{replica.broker_id}={replica.address}" for replica in broker_set.replicas
+        ),
+    }
+    if at_risk:
+        facts["regentAtRisk"] = "true"
+    return facts
+
+
+def master_fields(broker_set: BrokerSet) -> dict[str, str]:
+    """masterBrokerId, masterAddress, masterEpoch, syncStateSetEpoch; absent facts are left out."""
+    fields = {
+        "masterEpoch": str(broker_set.master_epoch),
+        "syncStateSetEpoch": str(broker_set.sync_state_set_epoch),
+    }
+    if broker_set.master_broker_id is not None:
+        fields["masterBrokerId"] = str(broker_set.master_broker_id)
+    master = broker_set.master()
+    if master is not None:
+        fields["masterAddress"] = master.address
+        if master.ha_address is not None:
+            fields["regentMasterHaAddress"] = master.ha_address
+    return fields
+
+
+def from_outcome(
+    request: RemotingCommand,
+    outcome: Outcome,
+    state: ControllerState,
+    is_alive: IsAlive,
+) -> RemotingCommand:
+    """The answer to a request whose command has been applied; `state` is the state right after it."""
+    if outcome.code == ResponseCode.CONTROLLER_NOT_LEADER:
+        return not_leader(request)
+    broker_set = state.sets.get(outcome.broker_name) if outcome.broker_name else None
+    match request.code:
+        case RequestCode.CONTROLLER_APPLY_BROKER_ID:
+            return request.reply(outcome.code, _echo(request), remark=_remark(outcome))
+        case RequestCode.CONTROLLER_REGISTER_BROKER:
+            return _registered(request, outcome, state, broker_set, is_alive)
+        case RequestCode.CONTROLLER_ALTER_SYNC_STATE_SET:
+            return _altered(request, outcome, state, broker_set)
+        case RequestCode.CONTROLLER_ELECT_MASTER:
+            return _elected(request, outcome, state, broker_set)
+        case _:
+            return request.reply(outcome.code, remark=_remark(outcome))
+
+
+def _remark(outcome: Outcome) -> str | None:
+    if outcome.code == ResponseCode.SUCCESS:
+        return None
+    return f"{outcome.refusal or 'refused'} at offset {outcome.command_offset}"
+
+
+def _echo(request: RemotingCommand) -> dict[str, str]:
+    return {
+        name: request.ext[name] for name in ("clusterName", "brokerName") if name in request.ext
+    }
+
+
+def _registered(
+    request: RemotingCommand,
+    outcome: Outcome,
+    state: ControllerState,
+    broker_set: BrokerSet | None,
+    is_alive: IsAlive,
+) -> RemotingCommand:
+    ext = _echo(request)
+    if outcome.code != ResponseCode.SUCCESS or broker_set is None:
+        return request.reply(outcome.code, ext, remark=_remark(outcome))
+    ext |= set_facts(state, broker_set)
+    master = broker_set.master()
+    # A master that is dead or was started anew has no mastership to tell of (design S6).
+    if master is not None and not broker_set.master_restarted and is_alive(broker_set, master):
+        ext |= master_fields(broker_set)
+    return request.reply(ResponseCode.SUCCESS, ext, set_body(broker_set))
+
+
+def _altered(
+    request: RemotingCommand,
+    outcome: Outcome,
+    state: ControllerState,
+    broker_set: BrokerSet | None,
+) -> RemotingCommand:
+    ext = {} if broker_set is None else set_facts(state, broker_set)
+    if outcome.code != ResponseCode.SUCCESS or broker_set is None:
+        ext["newSyncStateSetEpoch"] = "0"
+        return request.reply(outcome.code, ext, remark=_remark(outcome))
+    ext["newSyncStateSetEpoch"] = str(broker_set.sync_state_set_epoch)
+    return request.reply(ResponseCode.SUCCESS, ext, set_body(broker_set))
+
+
+def _elected(
+    request: RemotingCommand,
+    outcome: Outcome,
+    state: ControllerState,
+    broker_set: BrokerSet | None,
+) -> RemotingCommand:
+    if broker_set is None:
+        return request.reply(outcome.code, remark=_remark(outcome))
+    facts = set_facts(state, broker_set, AT_RISK in outcome.labels)
+    if outcome.code not in (ResponseCode.SUCCESS, ResponseCode.CONTROLLER_MASTER_STILL_EXIST):
+        return request.reply(outcome.code, facts, remark=_remark(outcome))
+    body: dict[str, object] = {"syncStateSet": list(broker_set.sync_state_set)}
+    if outcome.code == ResponseCode.SUCCESS:
+        body["brokerMemberGroup"] = {
+            "brokerAddrs": {replica.broker_id: replica.address for replica in broker_set.replicas},
+            "brokerName": broker_set.broker_name,
+            "cluster": broker_set.cluster_name,
+        }
+    remark = None if outcome.code == ResponseCode.SUCCESS else "the current master is kept"
+    return request.reply(
+        outcome.code, facts | master_fields(broker_set), fastjson.dumps(body), remark=remark
+    )
+
+
+def replica_info(request: RemotingCommand, state: ControllerState) -> RemotingCommand:
+    """1004: no liveness check, `masterEpoch` always present (controller.md 3.5)."""
+    broker_set = known_set(state, request.ext.get("brokerName", ""))
+    if broker_set is None:
+        return request.reply(
+            ResponseCode.CONTROLLER_BROKER_METADATA_NOT_EXIST,
+            remark=f"Broker metadata of {request.ext.get('brokerName', '')} is not existed",
+        )
+    ext = master_fields(broker_set)
+    del ext["syncStateSetEpoch"]
+    return request.reply(0, set_facts(state, broker_set) | ext, set_body(broker_set))
+
+
+def next_broker_id(request: RemotingCommand, state: ControllerState) -> RemotingCommand:
+    """1012: never refuses; a set nobody knows starts at 1, a cleaned one goes on (controller.md 5.1, S9)."""
+    broker_set = state.sets.get(request.ext.get("brokerName", ""))
+    next_id = 1 if broker_set is None else broker_set.next_broker_id
+    return request.reply(0, _echo(request) | {"nextBrokerId": str(next_id)})
+
+
+def sync_state_data(
+    request: RemotingCommand, names: Iterable[str], state: ControllerState, is_alive: IsAlive
+) -> RemotingCommand:
+    """1006: unknown names are skipped (controller.md 3.7)."""
+    table: dict[str, object] = {}
+    for name in names:
+        broker_set = known_set(state, name)
+        if broker_set is not None:
+            table[name] = _replicas_info(broker_set, is_alive)
+    return request.reply(0, body=fastjson.dumps({"replicasInfoTable": table}))
+
+
+def _replicas_info(broker_set: BrokerSet, is_alive: IsAlive) -> dict[str, object]:
+    inside: list[object] = []
+    outside: list[object] = []
+    for replica in broker_set.replicas:
+        row = {
+            "alive": is_alive(broker_set, replica),
+            "brokerAddress": replica.address,
+            "brokerId": replica.broker_id,
+            "brokerName": broker_set.broker_name,
+        }
+        (inside if replica.broker_id in broker_set.sync_state_set else outside).append(row)
+    master = broker_set.master()
+    return {
+        "inSyncReplicas": inside,
+        "masterAddress": None if master is None else master.address,
+        "masterBrokerId": broker_set.master_broker_id,
+        "masterEpoch": broker_set.master_epoch,
+        "notInSyncReplicas": outside,
+        "syncStateSetEpoch": broker_set.sync_state_set_epoch,
+    }
+
+
+def known_set(state: ControllerState, name: str) -> BrokerSet | None:
+    """The set, unless it was never formed or all of it was cleaned away."""
+    broker_set = state.sets.get(name)
+    return None if broker_set is None or broker_set.tombstone else broker_set
+
+
+def role_notice(state: ControllerState, broker_set: BrokerSet, at_risk: bool) -> RemotingCommand:
+    """1008 for every member of the set; the body is required (controller.md 3.8)."""
+    ext = set_facts(state, broker_set, at_risk) | master_fields(broker_set)
+    return RemotingCommand.request(
+        RequestCode.NOTIFY_BROKER_ROLE_CHANGED, ext, set_body(broker_set), oneway=True
+    )

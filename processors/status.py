@@ -1,0 +1,86 @@
+"""The status of a controller as one JSON document (request 19002).
+
+Responsible for: its shape, which `regent status` and the supervisor read.
+Refuses to know: where the numbers come from.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from brokers.remoting import fastjson
+from brokers.remoting.command import RemotingCommand
+from processors.liveness import Liveness
+from processors.state import BrokerSet, Replica
+
+if TYPE_CHECKING:
+    from processors.core import FolderView
+
+
+def controller_status(
+    request: RemotingCommand,
+    controller_id: str,
+    folder: FolderView,
+    liveness: Liveness,
+    now_ms: int,
+    *,
+    active: bool,
+    ready: bool,
+    end_offset: int,
+    published_offset: int,
+) -> RemotingCommand:
+    """Offsets count records; `end_offset` is the offset the next record will get."""
+    state = folder.state
+    document = {
+        "kind": "controller",
+        "name": controller_id,
+        "ready": ready,
+        "role": "active" if active else "standby",
+        "term": state.term,
+        "leader": state.leader_id,
+        "leader_address": state.leader_address,
+        "cluster_id": state.cluster_id,
+        "applied_offset": folder.offset,
+        "end_offset": end_offset,
+        "published_offset": published_offset,
+        "digest": folder.digest.hex(),
+        "sets": {
+            name: _set_document(broker_set, liveness, now_ms)
+            for name, broker_set in sorted(state.sets.items())
+            if not broker_set.tombstone
+        },
+    }
+    return request.reply(0, body=fastjson.dumps(document))
+
+
+def _set_document(broker_set: BrokerSet, liveness: Liveness, now_ms: int) -> dict[str, object]:
+    master = broker_set.master()
+    return {
+        "cluster": broker_set.cluster_name,
+        "master": broker_set.master_broker_id,
+        "master_address": None if master is None else master.address,
+        "master_epoch": broker_set.master_epoch,
+        "sync_state_set": list(broker_set.sync_state_set),
+        "sync_state_set_epoch": broker_set.sync_state_set_epoch,
+        "members": [_member(broker_set, replica, liveness, now_ms) for replica in broker_set.replicas],
+    }
+
+
+def _member(
+    broker_set: BrokerSet, replica: Replica, liveness: Liveness, now_ms: int
+) -> dict[str, object]:
+    pulse = liveness.pulse((broker_set.cluster_name, broker_set.broker_name, replica.broker_id))
+    reason = liveness.reason_of(broker_set, replica, now_ms)
+    return {
+        "id": replica.broker_id,
+        "address": replica.address,
+        "ha_address": replica.ha_address,
+        "alive": liveness.is_alive(broker_set, replica, now_ms),
+        "reason": reason,
+        "in_set": replica.broker_id in broker_set.sync_state_set,
+        "clean": replica.clean,
+        "epoch": -1 if pulse is None else pulse.epoch,
+        "max_offset": -1 if pulse is None else pulse.max_offset,
+        "confirm_offset": -1 if pulse is None else pulse.confirm_offset,
+        "silent_ms": -1 if pulse is None else max(0, now_ms - pulse.heard_ms),
+    }

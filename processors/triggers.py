@@ -1,0 +1,171 @@
+"""When the controller itself calls for an election (controller.md 9, design D8 and section 5).
+
+Responsible for: which sets have lost their master, for what cause, and whether calling (again) makes
+sense: a call that found nobody is repeated only when the evidence has changed.
+Refuses to know: who wins (the fold), how the call reaches the log.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from events.envelope import ReplicaEvidence
+from processors.liveness import (
+    DEFAULT_TIMEOUT_MS,
+    REASON_EXPIRED,
+    REASON_NEVER_SEEN,
+    REASON_REFUSED,
+    REASON_STALE,
+    Liveness,
+)
+from processors.state import BrokerSet
+
+CAUSE_REFUSED = "master_probe_refused"
+CAUSE_EXPIRED = "master_heartbeat_expired"
+CAUSE_NEVER_SEEN = "master_never_seen"
+CAUSE_RESTARTED = "master_restarted"
+CAUSE_NO_MASTER = "no_master"
+CAUSE_CLEANED = "master_cleaned"
+
+CALL_TIMEOUT_MS = 2_500
+"""A call whose outcome has not been seen for this long may be made again."""
+MASS_SILENCE_BROKERS = 10
+MASS_SILENCE_HOLD_MS = 10_000
+"""Elections by silence wait this long when more than half of more than ten brokers fell silent."""
+
+
+@dataclass(frozen=True, slots=True)
+class ElectionCall:
+    """An election the controller wants: the command's fields, and what would make a repeat useful."""
+
+    cluster_name: str
+    broker_name: str
+    cause: str
+    expected_master_epoch: int
+    expected_set_epoch: int
+    evidence: tuple[ReplicaEvidence, ...]
+    fingerprint: tuple[object, ...]
+
+
+@dataclass(slots=True)
+class _Attempt:
+    fingerprint: tuple[object, ...]
+    called_ms: int
+    open: bool
+
+
+class ElectionTriggers:
+    """The active controller's memory of calls made. `became_active` starts it anew."""
+
+    def __init__(self) -> None:
+        self._attempts: dict[str, _Attempt] = {}
+        self._grace_until_ms = 0
+        self._held_since_ms: int | None = None
+
+    def became_active(self, now_ms: int) -> None:
+        """Masters this controller never heard of get a full timeout from now on (defect 12)."""
+        self._attempts.clear()
+        self._grace_until_ms = now_ms + DEFAULT_TIMEOUT_MS
+
+    def unheard_masters(
+        self, sets: Iterable[BrokerSet], liveness: Liveness, now_ms: int
+    ) -> list[str]:
+        """The addresses of recorded masters without an open connection here, to be probed at once."""
+        addresses: list[str] = []
+        for broker_set in sets:
+            master = broker_set.master()
+            if master is not None and not liveness.is_alive(broker_set, master, now_ms):
+                addresses.append(master.address)
+        return addresses
+
+    def calls(
+        self, sets: Iterable[BrokerSet], liveness: Liveness, now_ms: int
+    ) -> list[ElectionCall]:
+        """The elections to call now; each counts as called."""
+        calls: list[ElectionCall] = []
+        for broker_set in sets:
+            cause = self._cause(broker_set, liveness, now_ms)
+            if cause is None:
+                continue
+            call = self._call(broker_set, cause, liveness, now_ms)
+            if call is not None:
+                self._attempts[call.broker_name] = _Attempt(call.fingerprint, now_ms, open=True)
+                calls.append(call)
+        return calls
+
+    def _cause(self, broker_set: BrokerSet, liveness: Liveness, now_ms: int) -> str | None:
+        if broker_set.tombstone or not broker_set.has_had_master:
+            return None  # The first election is asked for by a broker (controller.md 10.1 step 5).
+        if broker_set.master_broker_id is None:
+            return CAUSE_NO_MASTER
+        master = broker_set.master()
+        if master is None:
+            return CAUSE_CLEANED
+        reason = liveness.reason_of(broker_set, master, now_ms)
+        if reason == REASON_REFUSED:
+            return CAUSE_REFUSED
+        if broker_set.master_restarted or reason == REASON_STALE:
+            return CAUSE_RESTARTED
+        if reason == REASON_EXPIRED:
+            return None if self._held_back(liveness, now_ms) else CAUSE_EXPIRED
+        if reason == REASON_NEVER_SEEN and now_ms > self._grace_until_ms:
+            return None if self._held_back(liveness, now_ms) else CAUSE_NEVER_SEEN
+        return None
+
+    def _held_back(self, liveness: Liveness, now_ms: int) -> bool:
+        reasons = [pulse.reason(now_ms) for pulse in liveness.pulses()]
+        silent = sum(1 for reason in reasons if reason == REASON_EXPIRED)
+        if len(reasons) <= MASS_SILENCE_BROKERS or silent * 2 <= len(reasons):
+            self._held_since_ms = None
+            return False
+        if self._held_since_ms is None:
+            self._held_since_ms = now_ms
+        return now_ms - self._held_since_ms < MASS_SILENCE_HOLD_MS
+
+    def _call(
+        self, broker_set: BrokerSet, cause: str, liveness: Liveness, now_ms: int
+    ) -> ElectionCall | None:
+        evidence = liveness.evidence(broker_set, now_ms)
+        if not any(row.alive for row in evidence):
+            return None
+        fingerprint = _fingerprint(broker_set, evidence)
+        attempt = self._attempts.get(broker_set.broker_name)
+        if attempt is not None:
+            if attempt.open and now_ms - attempt.called_ms < CALL_TIMEOUT_MS:
+                return None
+            if not attempt.open and attempt.fingerprint == fingerprint:
+                return None
+        return ElectionCall(
+            cluster_name=broker_set.cluster_name,
+            broker_name=broker_set.broker_name,
+            cause=cause,
+            expected_master_epoch=broker_set.master_epoch,
+            expected_set_epoch=broker_set.sync_state_set_epoch,
+            evidence=evidence,
+            fingerprint=fingerprint,
+        )
+
+    def settled(self, broker_name: str, elected: bool) -> None:
+        """The outcome of a call has been applied."""
+        attempt = self._attempts.get(broker_name)
+        if attempt is None:
+            return
+        if elected:
+            del self._attempts[broker_name]
+        else:
+            attempt.open = False
+
+    def rules_changed(self) -> None:
+        """Settings or rules moved: calls that found nobody may find somebody now."""
+        self._attempts = {name: one for name, one in self._attempts.items() if one.open}
+
+
+def _fingerprint(broker_set: BrokerSet, evidence: tuple[ReplicaEvidence, ...]) -> tuple[object, ...]:
+    """What decides whether anybody can be elected; offsets only decide who."""
+    return (
+        broker_set.master_epoch,
+        broker_set.sync_state_set_epoch,
+        tuple(replica.clean for replica in broker_set.replicas),
+        tuple((row.broker_id, row.alive, row.incarnation) for row in evidence),
+    )
