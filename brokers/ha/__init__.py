@@ -1,0 +1,1 @@
+"""AutoSwitchHA: how a slave copies the commit log of its master."""

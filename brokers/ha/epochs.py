@@ -1,0 +1,133 @@
+"""The epoch history of one commit log: which master wrote which bytes.
+
+Responsible for: the ordered (epoch, start offset) entries and the only legal ways to change them.
+Refuses to know: files (epoch_file.py), links, roles, and the controller's numbers. Logs are compared
+by these pairs alone, never by the controller's master epoch (broker-wire-and-storage.md 2.7).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+OFFSET_MAX = 2**63 - 1
+EPOCH_MAX = 2**31 - 1
+
+
+class EpochError(ValueError):
+    """A history that no sequence of masters can have written."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class EpochEntry:
+    """Bytes from `start_offset` on (physical, bytes) were written by the master of `epoch`."""
+
+    epoch: int
+    start_offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class EpochHistory:
+    """Entries of one log, oldest first. A value: every change gives a new history.
+
+    Invariants:
+    - epochs strictly grow; start offsets strictly grow (an empty epoch is superseded, design S13);
+    - the end of an entry is the start of the next one; the newest entry is open.
+    """
+
+    entries: tuple[EpochEntry, ...] = ()
+
+    def __post_init__(self) -> None:
+        previous = EpochEntry(-1, -1)
+        for entry in self.entries:
+            if entry.epoch > EPOCH_MAX or entry.start_offset > OFFSET_MAX:
+                raise EpochError(f"epoch entry out of range: {entry}")
+            if entry.epoch <= previous.epoch or entry.start_offset <= previous.start_offset:
+                raise EpochError(f"epoch entries do not grow: {previous} then {entry}")
+            previous = entry
+
+    @classmethod
+    def of(cls, *pairs: tuple[int, int]) -> EpochHistory:
+        """History from (epoch, start offset) pairs; EpochError when they do not grow."""
+        return cls.from_pairs(pairs)
+
+    @classmethod
+    def from_pairs(cls, pairs: Iterable[tuple[int, int]]) -> EpochHistory:
+        return cls(tuple(EpochEntry(epoch, start) for epoch, start in pairs))
+
+    def __bool__(self) -> bool:
+        return bool(self.entries)
+
+    @property
+    def newest(self) -> EpochEntry | None:
+        return self.entries[-1] if self.entries else None
+
+    @property
+    def newest_epoch(self) -> int:
+        """Epoch of the newest entry, -1 for an empty history (as the handshake reply writes it)."""
+        return self.entries[-1].epoch if self.entries else -1
+
+    @property
+    def newest_start(self) -> int:
+        """Start offset of the newest entry, -1 for an empty history."""
+        return self.entries[-1].start_offset if self.entries else -1
+
+    def append(self, epoch: int, start_offset: int) -> EpochHistory:
+        """Begin `epoch` at `start_offset`.
+
+        An entry that starts where the newest one starts supersedes it: nobody wrote a byte in
+        between, and two masters' bytes must never share one label (design S13). EpochError when the
+        epoch does not grow or the start lies before the newest entry.
+        """
+        kept = self.entries
+        if kept and epoch <= kept[-1].epoch:
+            raise EpochError(f"epoch {epoch} is not above {kept[-1].epoch}")
+        if kept and start_offset < kept[-1].start_offset:
+            raise EpochError(f"epoch {epoch} would start at {start_offset}, before {kept[-1]}")
+        if kept and start_offset == kept[-1].start_offset:
+            kept = kept[:-1]
+        return EpochHistory((*kept, EpochEntry(epoch, start_offset)))
+
+    def truncate_suffix(self, offset: int) -> EpochHistory:
+        """Without the entries that start at or above `offset`: the log was cut there."""
+        return EpochHistory(tuple(entry for entry in self.entries if entry.start_offset < offset))
+
+    def truncate_prefix(self, offset: int) -> EpochHistory:
+        """Without the entries that end at or below `offset`: older files were deleted."""
+        starts = [entry.start_offset for entry in self.entries[1:]] + [OFFSET_MAX]
+        kept = (entry for entry, end in zip(self.entries, starts, strict=False) if end > offset)
+        return EpochHistory(tuple(kept))
+
+    def find(self, offset: int) -> EpochEntry | None:
+        """The entry that covers the byte at `offset`; None below the first entry."""
+        for entry in reversed(self.entries):
+            if entry.start_offset <= offset:
+                return entry
+        return None
+
+    def entry(self, epoch: int) -> EpochEntry | None:
+        for entry in reversed(self.entries):  # the newest ones are asked for, once per packet
+            if entry.epoch == epoch:
+                return entry
+        return None
+
+    def end_of(self, epoch: int, log_end: int) -> int:
+        """Where `epoch` ends (exclusive) in a log that ends at `log_end`. KeyError if unknown."""
+        for index, entry in enumerate(self.entries):
+            if entry.epoch == epoch:
+                following = self.entries[index + 1 : index + 2]
+                return following[0].start_offset if following else log_end
+        raise KeyError(epoch)
+
+    def next_start(self, offset: int) -> int | None:
+        """Start of the first entry above `offset`: a packet must not cross it."""
+        if self.newest_start <= offset:
+            return None
+        return next(entry.start_offset for entry in self.entries if entry.start_offset > offset)
+
+    def newest_part(self, limit: int) -> EpochHistory:
+        """The newest `limit` entries; what one handshake reply may carry."""
+        return self if len(self.entries) <= limit else EpochHistory(self.entries[-limit:])
+
+    def __str__(self) -> str:
+        return ",".join(f"{entry.epoch}:{entry.start_offset}" for entry in self.entries) or "empty"

@@ -1,0 +1,158 @@
+"""The SyncStateSet as its master sees it, and what may be promised on its strength.
+
+Responsible for: confirmed set, the one unresolved proposal, the confirm offset over both, who should
+join and leave (design S1, S3, S4). Refuses to know: links, sockets, how the controller is asked.
+The set itself changes by the controller's answers only, never by this master's wish.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """A set sent to the controller whose fate is not known yet. A retry keeps the token."""
+
+    token: int
+    members: frozenset[int]
+    base_set_epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class SlaveFacts:
+    """One linked slave: acknowledged offset (-1: none on this link), ms it left bytes waiting."""
+
+    acked: int
+    waiting_ms: int
+    learner: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SetTimers:
+    """ms. `relink_grace`: how long members not yet linked in this mastership are waited for."""
+
+    ack_wait_shrink_ms: int = 1000
+    relink_grace_ms: int = 1000
+
+
+class SyncSet:
+    """Confirmed set ∪ unresolved proposal, for one mastership.
+
+    Invariants:
+    - at most one proposal is unresolved; it stays in the union until a set epoch above its base is
+      known, or the controller's definite answer to it; an equal or older read changes nothing;
+    - the master itself is always a member;
+    - `set_epoch` only grows.
+    """
+
+    def __init__(
+        self,
+        own_id: int,
+        members: Iterable[int],
+        set_epoch: int,
+        *,
+        min_in_sync: int,
+        timers: SetTimers,
+        now_ms: int,
+    ) -> None:
+        self.own_id = own_id
+        self.confirmed = frozenset(members) | {own_id}
+        self.set_epoch = set_epoch
+        self.proposal: Proposal | None = None
+        self.linked_once: set[int] = set()  # members seen on a link of this mastership
+        self._min_in_sync = min_in_sync
+        self._timers = timers
+        self._began_ms = now_ms
+
+    @property
+    def union(self) -> frozenset[int]:
+        """Everyone whose acknowledgement a promise needs (S1)."""
+        return self.confirmed | self.proposal.members if self.proposal else self.confirmed
+
+    # -- promises ---------------------------------------------------------------------------------
+
+    def confirm_candidate(self, log_end: int, acked: Mapping[int, int]) -> int | None:
+        """Offset below which every member of the union has the bytes; None: nothing to promise.
+
+        `acked`: broker id to offset, of links opened in this mastership only.
+        """
+        if len(self.confirmed) < self._min_in_sync:
+            return None
+        offsets = [acked.get(member, -1) for member in self.union if member != self.own_id]
+        lowest = min(offsets, default=log_end)
+        return min(lowest, log_end) if lowest >= 0 else None
+
+    def reachable(self, slaves: Mapping[int, SlaveFacts], now_ms: int) -> int:
+        """Members of the confirmed set that a write may hope for: itself, linked ones, and those
+        whose grace to relink has not run out."""
+        return sum(not self._lost(member, slaves, now_ms) for member in self.confirmed)
+
+    def forgive(self, stalled_ms: int) -> None:
+        """This process stood still: the grace to relink is longer by that time."""
+        self._began_ms += stalled_ms
+
+    # -- wishes -----------------------------------------------------------------------------------
+
+    def wanted(
+        self, slaves: Mapping[int, SlaveFacts], *, confirm_offset: int, epoch_start: int, now_ms: int
+    ) -> frozenset[int] | None:
+        """The set worth proposing now, or None: it is as it should be, or a proposal is under way.
+
+        Never wants fewer than `min_in_sync` members by leaving: below it nothing may be acknowledged
+        anyway, and a member that keeps its place can still be elected.
+        """
+        if self.proposal is not None:
+            return None
+        joining = {
+            broker_id
+            for broker_id, slave in slaves.items()
+            if broker_id not in self.confirmed and self._may_join(slave, confirm_offset, epoch_start)
+        }
+        wanted = self.confirmed | joining
+        for member in sorted(self.confirmed):
+            if len(wanted) > self._min_in_sync and self._lost(member, slaves, now_ms):
+                wanted -= {member}
+        return wanted if wanted != self.confirmed else None
+
+    def _may_join(self, slave: SlaveFacts, confirm_offset: int, epoch_start: int) -> bool:
+        """S4: acknowledged up to the confirm offset, and into the present epoch."""
+        if slave.learner or slave.waiting_ms > self._timers.ack_wait_shrink_ms:
+            return False
+        return slave.acked >= max(confirm_offset, epoch_start, 0)
+
+    def _lost(self, member: int, slaves: Mapping[int, SlaveFacts], now_ms: int) -> bool:
+        """Link down, or bytes left waiting for too long (S4)."""
+        if member == self.own_id:
+            return False
+        slave = slaves.get(member)
+        if slave is not None:
+            return slave.waiting_ms > self._timers.ack_wait_shrink_ms
+        in_grace = now_ms - self._began_ms < self._timers.relink_grace_ms
+        return member in self.linked_once or not in_grace
+
+    # -- the controller's answers -------------------------------------------------------------------
+
+    def propose(self, token: int, members: frozenset[int]) -> Proposal:
+        assert self.proposal is None and self.own_id in members
+        self.proposal = Proposal(token, members, self.set_epoch)
+        return self.proposal
+
+    def learn(self, members: Iterable[int], set_epoch: int) -> bool:
+        """A set that the controller decided; True when it is news.
+
+        A set epoch above the base of the proposal resolves it: with that base it can no longer be
+        accepted, and if it was, this is it.
+        """
+        if set_epoch <= self.set_epoch:
+            return False
+        self.confirmed, self.set_epoch = frozenset(members) | {self.own_id}, set_epoch
+        if self.proposal and set_epoch > self.proposal.base_set_epoch:
+            self.proposal = None
+        return True
+
+    def refused(self, token: int) -> None:
+        """A definite refusal of this very proposal: it will never be accepted."""
+        if self.proposal and self.proposal.token == token:
+            self.proposal = None

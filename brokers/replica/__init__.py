@@ -1,0 +1,1 @@
+"""One replica of a broker set: its role, its links and what it may promise."""

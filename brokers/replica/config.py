@@ -1,0 +1,50 @@
+"""Settings of one replica. Times in ms, sizes in bytes. Refuses to know where they come from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from brokers.ha.master_link import BATCH_BYTES, UNACKED_BYTES_MAX, LinkLimits
+from brokers.ha.sync_set import SetTimers
+
+LINKS_MAX = 64
+"""Open HA links of one broker; a set has a handful of replicas."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaConfig:
+    """`ha_heartbeat_ms` and `housekeeping_ms` are RocketMQ's options of that name (5000 and 20000
+    there); any value is compatible on the wire. `all_ack=False` is RocketMQ's count mode with
+    `in_sync_replicas` (design S2): it may lose acknowledged messages and says so."""
+
+    file_bytes: int = 1024 * 1024 * 1024
+    ack_wait_shrink_ms: int = 1000
+    relink_grace_ms: int = 1000
+    ha_heartbeat_ms: int = 1000
+    housekeeping_ms: int = 20_000
+    handshake_timeout_ms: int = 3000
+    reconnect_backoff_min_ms: int = 20
+    reconnect_backoff_max_ms: int = 500
+    join_failed_backoff_ms: int = 2000
+    propose_retry_ms: int = 200
+    ask_controller_ms: int = 1000
+    stall_ms: int = 300
+    batch_bytes: int = BATCH_BYTES
+    unacked_bytes_max: int = UNACKED_BYTES_MAX
+    links_max: int = LINKS_MAX
+    min_in_sync_replicas: int = 2
+    in_sync_replicas: int = 2
+    all_ack: bool = True
+
+    def link_limits(self) -> LinkLimits:
+        return LinkLimits(
+            file_bytes=self.file_bytes,
+            heartbeat_ms=self.ha_heartbeat_ms,
+            housekeeping_ms=self.housekeeping_ms,
+            handshake_timeout_ms=self.handshake_timeout_ms,
+            batch_bytes=self.batch_bytes,
+            unacked_bytes_max=self.unacked_bytes_max,
+        )
+
+    def set_timers(self) -> SetTimers:
+        return SetTimers(self.ack_wait_shrink_ms, self.relink_grace_ms)

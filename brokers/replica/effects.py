@@ -1,0 +1,150 @@
+"""What a replica asks its shell to do.
+
+Responsible for: the closed list of effects, as values. They are performed strictly in order; disk
+effects are done, and durable where said, before the next one starts: an acknowledgement that stands
+behind its bytes is the whole protocol. Refuses to know: how anything is performed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from brokers.ha.epochs import EpochEntry
+
+
+@dataclass(frozen=True, slots=True)
+class SendBytes:
+    """One whole packet, in one write."""
+
+    link_id: int
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class SendRange:
+    """One packet: `header`, then `count` bytes of the commit log from physical `offset` (one file)."""
+
+    link_id: int
+    header: bytes
+    offset: int
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class CloseLink:
+    """Close; the replica has forgotten the link already and hears no `link_closed` for it."""
+
+    link_id: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectHa:
+    """Connect to a master's HA address ("host:port"). Replaces an attempt under way; answered by
+    `link_opened(outbound=True)` or `connect_failed`."""
+
+    address: str
+
+
+@dataclass(frozen=True, slots=True)
+class AppendRaw:
+    """Write log bytes at `offset`, the log's end (any file start when the log is empty). Written,
+    not synced, as in RocketMQ; `data` is valid only now."""
+
+    offset: int
+    data: bytes | memoryview
+
+
+@dataclass(frozen=True, slots=True)
+class TruncateLog:
+    """Cut the log at `to_offset` (0: empty it) so that the bytes never come back after a crash;
+    answered by `truncated`. Not ok, and nothing cut, when no record starts there."""
+
+    to_offset: int
+    epoch: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class CutIncompleteTail:
+    """Cut what follows the last complete record, if anything; answered by `truncated`."""
+
+
+@dataclass(frozen=True, slots=True)
+class WriteEpochs:
+    """Make the epoch history durable, with the highest master epoch ever heard of."""
+
+    entries: tuple[EpochEntry, ...]
+    epoch_seen: int
+
+
+@dataclass(frozen=True, slots=True)
+class ConfirmMoved:
+    """Everything below `offset` is confirmed: release waiters, dispatch to queues."""
+
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class ProposeSyncSet:
+    """ALTER_SYNC_STATE_SET; answered by `on_alter_result`. The same token again is a retry of the
+    same command and carries the same command id."""
+
+    token: int
+    members: tuple[int, ...]
+    base_set_epoch: int
+    master_epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class AskController:
+    """Ask for the state of the set (1004); with `elect` ask for an election (1002)."""
+
+    elect: bool
+
+
+@dataclass(frozen=True, slots=True)
+class RoleChanged:
+    """The replica acts in this role from now on. `role`: FENCED, MASTER, SLAVE."""
+
+    role: str
+    master_epoch: int
+    master_id: int | None
+    master_address: str | None
+    members: tuple[int, ...]
+    set_epoch: int
+    replicas: dict[int, str] = field(default_factory=dict)
+    source: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ReportEvent:
+    """A fact for `regent.broker-events`: record name and its fields but the header."""
+
+    kind: str
+    fields: dict[str, object]
+
+
+@dataclass(frozen=True, slots=True)
+class AbortWaiters:
+    """Whoever waits for a confirm offset will not get it from this mastership: outcome unknown."""
+
+    reason: str
+
+
+Effect = (
+    SendBytes
+    | SendRange
+    | CloseLink
+    | ConnectHa
+    | AppendRaw
+    | TruncateLog
+    | CutIncompleteTail
+    | WriteEpochs
+    | ConfirmMoved
+    | ProposeSyncSet
+    | AskController
+    | RoleChanged
+    | ReportEvent
+    | AbortWaiters
+)

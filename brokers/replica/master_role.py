@@ -1,0 +1,305 @@
+"""One mastership: the links of its slaves, the set, the confirm offset.
+
+Responsible for: everything a master does between its epoch entry and the next epoch. The object is born
+with a mastership and dies with it, so no link, acknowledgement or proposal of an older one can count
+(design S1, S3, S4, S8). Refuses to know: how a replica becomes or stops being master.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from brokers.ha.frames import ProtocolError
+from brokers.ha.master_link import MasterLink, SlaveIntroduced
+from brokers.ha.sync_set import SlaveFacts, SyncSet
+from brokers.replica.config import ReplicaConfig
+from brokers.replica.effects import (
+    AskController,
+    CloseLink,
+    Effect,
+    ProposeSyncSet,
+    ReportEvent,
+    SendBytes,
+    SendRange,
+)
+from brokers.replica.replica_log import ReplicaLog
+
+CODE_ACCEPTED = 0
+# Refusals decided by the fold on this very command: it will never be accepted (controller.md 10.6).
+CODES_DEFINITE = frozenset({2003, 2006})
+# Refusals that leave open whether an earlier attempt was accepted, unless the set epoch is told.
+CODES_OF_STATE = frozenset({2000, 2001, 2002, 2013})
+
+
+class MasterRole:
+    """Invariants: acknowledgements come from `links` only; one link per slave id."""
+
+    def __init__(
+        self,
+        config: ReplicaConfig,
+        log: ReplicaLog,
+        *,
+        broker_id: int,
+        epoch: int,
+        members: tuple[int, ...],
+        set_epoch: int,
+        tokens: Iterator[int],
+        now_ms: int,
+    ) -> None:
+        self.epoch = epoch
+        self.links: dict[int, MasterLink] = {}
+        self.sync = SyncSet(
+            broker_id,
+            members,
+            set_epoch,
+            min_in_sync=config.min_in_sync_replicas,
+            timers=config.set_timers(),
+            now_ms=now_ms,
+        )
+        self._config = config
+        self._log = log
+        self._limits = config.link_limits()
+        self._broker_id = broker_id
+        self._tokens = tokens
+        self._propose_after_ms = now_ms
+        self._retry_at_ms: int | None = None
+        self._first_acknowledged = False
+        self._keeping_up: set[int] = set()
+
+    def begin(self, now_ms: int) -> list[Effect]:
+        """After the epoch entry is durable: what a set of one already confirms."""
+        return self._reckon(now_ms)
+
+    # -- links ------------------------------------------------------------------------------------
+
+    def link_opened(self, link_id: int, now_ms: int) -> list[Effect]:
+        self.links[link_id] = MasterLink(self._limits, own_id=self._broker_id, now_ms=now_ms)
+        return []
+
+    def link_data(self, link_id: int, data: bytes | memoryview, now_ms: int) -> list[Effect]:
+        link = self.links[link_id]
+        effects: list[Effect] = []
+        try:
+            for event in link.receive_data(data, self._log.view(), now_ms=now_ms):
+                if isinstance(event, SlaveIntroduced):
+                    effects += self._introduced(link_id, event)
+            effects += self._reckon(now_ms)
+            effects += self._pump(link_id, now_ms)
+        except ProtocolError as error:
+            return effects + self.drop(link_id, str(error)) + self._reckon(now_ms)
+        return effects
+
+    def _introduced(self, link_id: int, slave: SlaveIntroduced) -> list[Effect]:
+        effects: list[Effect] = []
+        for other_id in [key for key, link in self.links.items() if link.peer_id == slave.broker_id]:
+            if other_id != link_id:
+                effects += self.drop(other_id, "the slave opened a newer link")
+        self.sync.linked_once.add(slave.broker_id)
+        up = {"peer_broker_id": slave.broker_id, "direction": "inbound"}
+        return [*effects, SendBytes(link_id, slave.reply), ReportEvent("HaLinkUp", up)]
+
+    def link_closed(self, link_id: int, reason: str, now_ms: int) -> list[Effect]:
+        return self._forget(link_id, reason) + self._reckon(now_ms)
+
+    def drop(self, link_id: int, reason: str) -> list[Effect]:
+        return [CloseLink(link_id, reason), *self._forget(link_id, reason)]
+
+    def _forget(self, link_id: int, reason: str) -> list[Effect]:
+        link = self.links.pop(link_id, None)
+        if link is None or link.peer_id is None:
+            return []
+        self._keeping_up.discard(link.peer_id)
+        down = {"peer_broker_id": link.peer_id, "direction": "inbound", "reason": reason}
+        return [ReportEvent("HaLinkDown", down)]
+
+    def link_flow(self, link_id: int, *, blocked: bool, now_ms: int) -> list[Effect]:
+        """The shell's queue for the link is full, or has room again."""
+        self.links[link_id].blocked = blocked
+        return [] if blocked else self._pump(link_id, now_ms)
+
+    def _pump(self, link_id: int, now_ms: int) -> list[Effect]:
+        packets = self.links[link_id].data_to_send(self._log.view(), now_ms=now_ms)
+        return [SendRange(link_id, item.header, item.offset, item.count) for item in packets]
+
+    # -- log and promises -------------------------------------------------------------------------
+
+    def log_grew(self, end_offset: int, now_ms: int) -> list[Effect]:
+        assert end_offset >= self._log.end_offset
+        self._log.end_offset = end_offset
+        effects = self._confirm()
+        for link_id in list(self.links):
+            self.links[link_id].log_grew(end_offset, now_ms=now_ms)
+            try:
+                effects += self._pump(link_id, now_ms)
+            except ProtocolError as error:
+                effects += self.drop(link_id, str(error))
+        return effects
+
+    def write_refusal(self, now_ms: int) -> str | None:
+        """Why a write has no hope of being acknowledged now; None when it has."""
+        wanted = self._config.min_in_sync_replicas
+        if len(self.sync.confirmed) < wanted:
+            return f"in-sync replicas not enough: {len(self.sync.confirmed)} of {wanted}"
+        reachable = self.sync.reachable(self._slaves(now_ms), now_ms)
+        if reachable < wanted:
+            return f"in-sync replicas not enough: {reachable} of {wanted} reachable"
+        return None
+
+    def _reckon(self, now_ms: int) -> list[Effect]:
+        """After any change of links, acknowledgements or set: what is confirmed, who should belong."""
+        return self._confirm() + self._adjust_set(now_ms)
+
+    def _confirm(self) -> list[Effect]:
+        acked = {
+            link.peer_id: link.acked
+            for link in self.links.values()
+            if link.peer_id is not None and link.acked is not None
+        }
+        end = self._log.end_offset
+        if self._config.all_ack:
+            candidate = self.sync.confirm_candidate(end, acked)
+        else:
+            candidate = self._count_mode_candidate(sorted(acked.values(), reverse=True))
+        if candidate is None:
+            return []
+        effects = self._log.move_confirm(candidate)
+        if effects and not self._first_acknowledged and candidate > self._log.epochs.newest_start:
+            self._first_acknowledged = True
+            fields = {"epoch": self.epoch, "offset": candidate}
+            effects.append(ReportEvent("FirstMessageAcknowledged", fields))
+        return effects
+
+    def _count_mode_candidate(self, acked_highest_first: list[int]) -> int | None:
+        """RocketMQ's count mode (S2), MAY LOSE: any `in_sync_replicas` copies, whoever holds them."""
+        offsets = [self._log.end_offset, *acked_highest_first]
+        wanted = self._config.in_sync_replicas
+        return offsets[wanted - 1] if len(offsets) >= wanted else None
+
+    # -- set --------------------------------------------------------------------------------------
+
+    def _slaves(self, now_ms: int) -> dict[int, SlaveFacts]:
+        return {
+            link.peer_id: SlaveFacts(
+                -1 if link.acked is None else link.acked,
+                link.waiting_ms(now_ms=now_ms),
+                link.learner,
+            )
+            for link in self.links.values()
+            if link.peer_id is not None
+        }
+
+    def _adjust_set(self, now_ms: int) -> list[Effect]:
+        if self.sync.proposal is not None or now_ms < self._propose_after_ms:
+            return []
+        wanted = self.sync.wanted(
+            self._slaves(now_ms),
+            confirm_offset=self._log.confirm_offset,
+            epoch_start=self._log.epochs.newest_start,
+            now_ms=now_ms,
+        )
+        if wanted is None:
+            return []
+        self.sync.propose(next(self._tokens), wanted)
+        self._retry_at_ms = None
+        return [self._proposal_effect(), self._set_event("SyncStateSetProposed", wanted, -1, -1)]
+
+    def _proposal_effect(self) -> ProposeSyncSet:
+        proposal = self.sync.proposal
+        assert proposal is not None
+        members = tuple(sorted(proposal.members))
+        return ProposeSyncSet(proposal.token, members, proposal.base_set_epoch, self.epoch)
+
+    def _set_event(self, kind: str, members: Iterable[int], new_epoch: int, code: int) -> ReportEvent:
+        base = self.sync.proposal.base_set_epoch if self.sync.proposal else self.sync.set_epoch
+        fields = {
+            "members": sorted(members),
+            "base_epoch": base,
+            "new_epoch": new_epoch,
+            "code": code,
+        }
+        return ReportEvent(kind, fields)
+
+    def learn_set(self, members: tuple[int, ...], set_epoch: int, now_ms: int) -> list[Effect]:
+        """A set the controller decided, from any of its messages."""
+        return self._reckon(now_ms) if self.sync.learn(members, set_epoch) else []
+
+    def alter_result(
+        self,
+        token: int,
+        code: int | None,
+        members: tuple[int, ...] | None,
+        set_epoch: int | None,
+        now_ms: int,
+    ) -> list[Effect]:
+        """The answer to a proposal, or None for none. Only a definite one resolves it (S3)."""
+        effects: list[Effect] = []
+        proposal = self.sync.proposal
+        if proposal is not None and proposal.token == token:
+            if code == CODE_ACCEPTED and set_epoch is not None:
+                members = proposal.members if members is None else members
+                effects.append(self._set_event("SyncStateSetAccepted", members, set_epoch, code))
+            elif code is not None and self._refuses_for_good(code, members, set_epoch):
+                effects.append(
+                    self._set_event("SyncStateSetRefused", proposal.members, set_epoch or -1, code)
+                )
+                self.sync.refused(token)
+                self._propose_after_ms = now_ms + self._config.propose_retry_ms
+            elif code in CODES_OF_STATE:
+                effects.append(AskController(elect=False))
+            self._retry_at_ms = now_ms + self._config.propose_retry_ms
+        if members is not None and set_epoch is not None:
+            self.sync.learn(members, set_epoch)
+        return effects + self._reckon(now_ms)
+
+    def _refuses_for_good(
+        self, code: int, members: tuple[int, ...] | None, set_epoch: int | None
+    ) -> bool:
+        """Neither this attempt nor an earlier one of the same proposal was or will be accepted, or
+        the set that came of it is told."""
+        if code in CODES_DEFINITE:
+            return True
+        if code not in CODES_OF_STATE or set_epoch is None or self.sync.proposal is None:
+            return False
+        return set_epoch <= self.sync.proposal.base_set_epoch or members is not None
+
+    # -- time -------------------------------------------------------------------------------------
+
+    def tick(self, now_ms: int) -> list[Effect]:
+        effects: list[Effect] = []
+        for link_id in list(self.links):
+            effects += self._tick_link(link_id, now_ms)
+        effects += self._reckon(now_ms)
+        if self.sync.proposal and self._retry_at_ms is not None and now_ms >= self._retry_at_ms:
+            self._retry_at_ms = None
+            effects.append(self._proposal_effect())
+        return effects
+
+    def _tick_link(self, link_id: int, now_ms: int) -> list[Effect]:
+        link = self.links[link_id]
+        silence = link.silent_too_long(now_ms=now_ms)
+        if silence:
+            return self.drop(link_id, silence)
+        heartbeat = link.heartbeat_due(self._log.view(), now_ms=now_ms)
+        effects: list[Effect] = [SendBytes(link_id, heartbeat)] if heartbeat else []
+        return effects + self._watch_progress(link, now_ms)
+
+    def _watch_progress(self, link: MasterLink, now_ms: int) -> list[Effect]:
+        if link.peer_id is None or link.acked is None:
+            return []
+        waiting_ms = link.waiting_ms(now_ms=now_ms)
+        if link.acked == self._log.end_offset and link.peer_id not in self._keeping_up:
+            self._keeping_up.add(link.peer_id)
+            fields = {"slave_broker_id": link.peer_id, "offset": link.acked}
+            return [ReportEvent("SlaveCaughtUp", fields)]
+        if waiting_ms > self._config.ack_wait_shrink_ms and link.peer_id in self._keeping_up:
+            self._keeping_up.discard(link.peer_id)
+            lag_bytes = self._log.end_offset - link.acked
+            fields = {"slave_broker_id": link.peer_id, "lag_bytes": lag_bytes}
+            return [ReportEvent("SlaveFellBehind", fields)]
+        return []
+
+    def forgive(self, stalled_ms: int) -> None:
+        """This process stood still: nobody is blamed for that time."""
+        for link in self.links.values():
+            link.forgive(stalled_ms)
+        self.sync.forgive(stalled_ms)

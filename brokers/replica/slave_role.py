@@ -1,0 +1,208 @@
+"""Following one master in one epoch: the outbound link, and keeping it up.
+
+Responsible for: connecting at once and again after a short backoff, turning what the link says into
+effects in a safe order, noticing that this replica has caught up. Refuses to know: how a replica becomes
+or stops being a slave, and every other master: the object dies with the epoch it follows (design S8).
+"""
+
+from __future__ import annotations
+
+from brokers.ha.frames import ProtocolError
+from brokers.ha.slave_link import (
+    AckDue,
+    BytesReceived,
+    ConfirmHeard,
+    CutWanted,
+    EpochsLearned,
+    HandshakeAgreed,
+    HandshakeFailed,
+    SlaveEvent,
+    SlaveLink,
+    SlaveState,
+)
+from brokers.replica.config import ReplicaConfig
+from brokers.replica.effects import (
+    AskController,
+    CloseLink,
+    ConnectHa,
+    Effect,
+    ReportEvent,
+    SendBytes,
+    TruncateLog,
+)
+from brokers.replica.replica_log import ReplicaLog
+
+
+class SlaveRole:
+    """Invariants: at most one link and one connection attempt at a time, never both."""
+
+    def __init__(
+        self,
+        config: ReplicaConfig,
+        log: ReplicaLog,
+        *,
+        broker_id: int,
+        master_id: int,
+        epoch: int,
+        strict_epoch: bool,
+        ha_address: str | None,
+        now_ms: int,
+    ) -> None:
+        """`strict_epoch`: the master's newest entry must be `epoch` (true of Regent masters, S13)."""
+        self.master_id = master_id
+        self.ha_address = ha_address
+        self.link_id: int | None = None
+        self.caught_up = False
+        self._config = config
+        self._log = log
+        self._limits = config.link_limits()
+        self._broker_id = broker_id
+        self._wanted_epoch = epoch if strict_epoch else None
+        self._link: SlaveLink | None = None
+        self._connecting = False
+        self._backoff_ms = config.reconnect_backoff_min_ms
+        self._retry_at_ms = now_ms
+        self._ask_at_ms = now_ms + config.ask_controller_ms
+
+    # -- connecting -------------------------------------------------------------------------------
+
+    def connect(self, now_ms: int) -> list[Effect]:
+        """Connect if it is time and there is somewhere to connect to."""
+        idle = self.link_id is None and not self._connecting
+        if not idle or self.ha_address is None or now_ms < self._retry_at_ms:
+            return []
+        self._connecting = True
+        return [ConnectHa(self.ha_address)]
+
+    def move_to(self, ha_address: str, now_ms: int) -> list[Effect]:
+        """The master is reached at another address (or at last at one)."""
+        if ha_address == self.ha_address:
+            return []
+        self.ha_address = ha_address
+        self._connecting = False
+        self._retry_at_ms = now_ms
+        return self.close("the master moved", now_ms) + self.connect(now_ms)
+
+    def connect_failed(self, now_ms: int) -> None:
+        self._connecting = False
+        self._back_off(now_ms)
+
+    def _back_off(self, now_ms: int) -> None:
+        self._retry_at_ms = now_ms + self._backoff_ms
+        self._backoff_ms = min(2 * self._backoff_ms, self._config.reconnect_backoff_max_ms)
+
+    def link_opened(self, link_id: int, now_ms: int) -> list[Effect]:
+        if not self._connecting:
+            return [CloseLink(link_id, "nobody asked for this connection")]
+        self._connecting = False
+        self.link_id = link_id
+        self._link = SlaveLink(
+            self._limits,
+            broker_id=self._broker_id,
+            epochs=self._log.epochs,
+            end_offset=self._log.end_offset,
+            now_ms=now_ms,
+            wanted_epoch=self._wanted_epoch,
+        )
+        return [SendBytes(link_id, self._link.open())]
+
+    # -- the link ---------------------------------------------------------------------------------
+
+    def link_data(self, data: bytes | memoryview, now_ms: int) -> list[Effect]:
+        assert self._link is not None
+        try:
+            events = self._link.receive_data(data, now_ms=now_ms)
+        except ProtocolError as error:
+            return self.close(str(error), now_ms)
+        return self._perform(events, now_ms)
+
+    def truncated(self, ok: bool, end_offset: int, now_ms: int) -> list[Effect]:
+        """Answer to TruncateLog, also when the link is gone by now: the bytes are cut all the same."""
+        effects = self._log.was_cut(end_offset, "diverged from the master")
+        if self._link is not None and self._link.state is SlaveState.CUTTING:
+            effects += self._perform(self._link.truncated(ok, end_offset, now_ms=now_ms), now_ms)
+        return effects
+
+    def link_closed(self, reason: str, now_ms: int) -> list[Effect]:
+        """The link is gone. The next try is made by the next tick after the backoff."""
+        was_up = self._link is not None and self._link.state is SlaveState.TRANSFER
+        self.link_id = self._link = None
+        self._back_off(now_ms)
+        self._ask_at_ms = now_ms + self._config.ask_controller_ms
+        if not was_up:
+            return []
+        down = {"peer_broker_id": self.master_id, "direction": "outbound", "reason": reason}
+        return [ReportEvent("HaLinkDown", down)]
+
+    def close(self, reason: str, now_ms: int) -> list[Effect]:
+        if self.link_id is None:
+            return []
+        return [CloseLink(self.link_id, reason), *self.link_closed(reason, now_ms)]
+
+    def _perform(self, events: list[SlaveEvent], now_ms: int) -> list[Effect]:
+        effects: list[Effect] = []
+        for event in events:
+            effects += self._on_event(event, now_ms)
+        self._watch_progress()
+        return effects
+
+    def _on_event(self, event: SlaveEvent, now_ms: int) -> list[Effect]:
+        match event:
+            case BytesReceived(offset, data):
+                return self._log.append_raw(offset, data)
+            case AckDue(data):
+                assert self.link_id is not None
+                return [SendBytes(self.link_id, data)]
+            case ConfirmHeard(offset):
+                return self._log.move_confirm(offset)
+            case EpochsLearned(epochs):
+                return self._log.learn_epochs(epochs)
+            case CutWanted(offset, epoch):
+                return [TruncateLog(offset, epoch, "diverged from the master")]
+            case HandshakeAgreed(consistent_offset):
+                self._backoff_ms = self._config.reconnect_backoff_min_ms
+                up = {"peer_broker_id": self.master_id, "direction": "outbound"}
+                return [self._handshake_event(consistent_offset, ""), ReportEvent("HaLinkUp", up)]
+            case HandshakeFailed(reason, lasting, consistent_offset):
+                if lasting:
+                    self._backoff_ms = self._config.join_failed_backoff_ms
+                failed = self._handshake_event(consistent_offset, reason)
+                return [failed, *self.close(reason, now_ms)]
+
+    def _handshake_event(self, consistent_offset: int, reason: str) -> ReportEvent:
+        fields = {
+            "peer_broker_id": self.master_id,
+            "consistent_offset": consistent_offset,
+            "ok": not reason,
+            "reason": reason,
+        }
+        return ReportEvent("HandshakeResult", fields)
+
+    def _watch_progress(self) -> None:
+        """Caught up: this log holds all that the master's held at the handshake, so all that was
+        acknowledged before it; what is acknowledged later needs this replica once it is a member."""
+        link = self._link
+        if link is not None and link.state is SlaveState.TRANSFER:
+            self.caught_up = self.caught_up or link.end_offset >= link.master_end
+
+    # -- time -------------------------------------------------------------------------------------
+
+    def tick(self, now_ms: int) -> list[Effect]:
+        effects: list[Effect] = []
+        if self._link is not None:
+            silence = self._link.silent_too_long(now_ms=now_ms)
+            if silence:
+                effects += self.close(silence, now_ms)
+            else:
+                effects += self._perform(self._link.tick(now_ms=now_ms), now_ms)
+        effects += self.connect(now_ms)
+        linked = self._link is not None and self._link.state is SlaveState.TRANSFER
+        if not linked and now_ms >= self._ask_at_ms:
+            self._ask_at_ms = now_ms + self._config.ask_controller_ms
+            effects.append(AskController(elect=False))
+        return effects
+
+    def forgive(self, stalled_ms: int) -> None:
+        """This process stood still: its own pause is not the master's silence."""
+        if self._link is not None:
+            self._link.forgive(stalled_ms)
