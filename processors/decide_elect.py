@@ -1,0 +1,96 @@
+"""
+Decides elections: whether there is one, and what it changes.
+
+Responsible for `controller.md` 5.5 with design S6 and S7, and for the new epoch.
+Refuses to know who is best: `elect` chooses.
+"""
+
+from events.changes import MasterCleared, MasterElected
+from events.commands import ElectMaster
+from events.outcomes import CandidateVerdict
+from processors.decide_refusals import Decision, Refusal
+from processors.elect import Candidate, Election, assess, elect, not_considered
+from processors.state import EPOCH_MAX, NO_BROKER_ID, BrokerSet, ControllerState
+
+REASON_NOBODY = "NOBODY_ELECTABLE"
+
+
+def elect_master(state: ControllerState, command: ElectMaster) -> Decision:
+    """Elect from the set as it is now; nothing happens if the issuer acted on another one."""
+    broker_set = state.live_set(command.broker_name)
+    if broker_set is None:
+        return Decision(Refusal.NEED_TO_BE_REGISTERED)
+    asking_id = NO_BROKER_ID if command.designate else command.broker_id
+    candidates = assess(broker_set, command.evidence, asking_id)
+    refusal = _not_to_be_held(broker_set, command)
+    if refusal is not None:
+        return Decision(refusal, candidates=not_considered(candidates))
+    election = elect(
+        broker_set,
+        candidates,
+        broker_id=command.broker_id,
+        designate=command.designate,
+        unclean_allowed=state.unclean_allowed,
+    )
+    if election.master_kept:
+        return Decision(Refusal.MASTER_STILL_EXIST, candidates=election.verdicts)
+    if election.winner is None:
+        return _failed(broker_set, command, election.verdicts)
+    return _elected(broker_set, candidates, election)
+
+
+def _not_to_be_held(broker_set: BrokerSet, command: ElectMaster) -> Refusal | None:
+    expected = (command.expected_master_epoch, command.expected_set_epoch)
+    current = (broker_set.master_epoch, broker_set.sync_state_set_epoch)
+    if any(e is not None and e != c for e, c in zip(expected, current, strict=True)):
+        return Refusal.STATE_MOVED
+    if command.designate or command.broker_id == NO_BROKER_ID:
+        return None
+    asking = broker_set.replica(command.broker_id)
+    if asking is None or not asking.is_registered:
+        return Refusal.NEED_TO_BE_REGISTERED
+    return None
+
+
+def _failed(
+    broker_set: BrokerSet, command: ElectMaster, verdicts: tuple[CandidateVerdict, ...]
+) -> Decision:
+    """
+    Refuse; a dead master is cleared once, when a controller asked.
+
+    Shipped code moves the epoch at every such failure, and removes a live master when an
+    operator names -1 (`controller.md` 5.5 and 15 row 5).
+    """
+    if command.broker_id != NO_BROKER_ID:
+        return Decision(Refusal.ELECT_MASTER_FAILED, candidates=verdicts)
+    master = broker_set.master_broker_id
+    if command.designate or master is None or broker_set.master_epoch >= EPOCH_MAX:
+        return Decision(Refusal.MASTER_NOT_AVAILABLE, candidates=verdicts)
+    epoch = broker_set.master_epoch + 1
+    highest = max(broker_set.highest_epoch_seen, epoch)
+    cleared = MasterCleared(broker_set.broker_name, master, epoch, REASON_NOBODY, highest)
+    return Decision(Refusal.MASTER_NOT_AVAILABLE, (cleared,), verdicts)
+
+
+def _elected(
+    broker_set: BrokerSet, candidates: tuple[Candidate, ...], election: Election
+) -> Decision:
+    """Give the winner an epoch above everything that any broker of the set ever reported (S7)."""
+    winner = next(c.replica for c in candidates if c.broker_id == election.winner)
+    epoch = 1 + max(
+        broker_set.master_epoch, broker_set.highest_epoch_seen, *(c.epoch for c in candidates)
+    )
+    if epoch > EPOCH_MAX:
+        verdicts = not_considered(candidates)
+        return Decision(Refusal.EPOCH_EXHAUSTED, candidates=verdicts)
+    elected = MasterElected(
+        broker_set.broker_name,
+        winner.broker_id,
+        winner.address,
+        epoch,
+        election.members,
+        broker_set.sync_state_set_epoch + 1,
+        epoch,
+    )
+    labels = tuple(sorted(election.labels))
+    return Decision(None, (elected,), election.verdicts, labels)

@@ -1,0 +1,176 @@
+"""
+Decides about the replicas of a set: their ids, their registration, their being forgotten.
+
+Responsible for `controller.md` 5.2, 5.3 and 5.7 with design S5, S6 and S9.
+Refuses to know elections: what it clears, others elect anew.
+"""
+
+from events.changes import (
+    BrokerIdApplied,
+    BrokerRegistered,
+    BrokersCleaned,
+    MasterCleared,
+    SyncStateSetAltered,
+)
+from events.commands import ApplyBrokerId, CleanBrokerData, RegisterBroker
+from processors.decide_refusals import ACCEPTED_WITHOUT_CHANGE, Decision, Refusal
+from processors.state import EPOCH_MAX, FIRST_BROKER_ID, BrokerSet, ControllerState, Replica
+
+REASON_UNCLEAN_START = "UNCLEAN_START"
+REASON_CLEANED = "CLEANED"
+UNKNOWN = -1
+
+
+def apply_broker_id(state: ControllerState, command: ApplyBrokerId) -> Decision:
+    """Give the next id away, or recognise the same applicant by its check code (S9)."""
+    broker_set = state.sets.get(command.broker_name)
+    wanted = command.applied_broker_id
+    if broker_set is not None and (known := broker_set.replica(wanted)) is not None:
+        if known.register_check_code == command.register_check_code:
+            return ACCEPTED_WITHOUT_CHANGE
+        return Decision(Refusal.BROKER_ID_INVALID)
+    if wanted != (FIRST_BROKER_ID if broker_set is None else broker_set.next_broker_id):
+        return Decision(Refusal.BROKER_ID_INVALID)
+    # The set keeps the cluster name it began with (`controller.md` 4.1).
+    cluster_name = command.cluster_name if broker_set is None else broker_set.cluster_name
+    applied = BrokerIdApplied(
+        command.broker_name,
+        cluster_name,
+        wanted,
+        command.register_check_code.partition(";")[0],
+        command.register_check_code,
+        wanted + 1,
+    )
+    return Decision(changes=(applied,))
+
+
+def register_broker(state: ControllerState, command: RegisterBroker) -> Decision:
+    """Record a start of a replica: an unclean one leaves the set at once (S5)."""
+    broker_set = state.live_set(command.broker_name)
+    replica = broker_set and broker_set.replica(command.broker_id)
+    if broker_set is None or replica is None:
+        return Decision(Refusal.NEED_TO_BE_REGISTERED)
+    last_epoch = UNKNOWN if command.last_epoch is None else command.last_epoch
+    # The epoch after the highest one reported must still fit (S7).
+    if not command.broker_address or last_epoch >= EPOCH_MAX:
+        return Decision(Refusal.INVALID_REGISTRATION)
+    highest = max(broker_set.highest_epoch_seen, last_epoch)
+    lost: tuple[MasterCleared | SyncStateSetAltered, ...] = ()
+    if _is_unclean_start(replica, command) and replica.broker_id in broker_set.sync_state_set:
+        lost = _left_the_set(broker_set, (replica.broker_id,), REASON_UNCLEAN_START, highest)
+        highest = max(change.highest_epoch_seen for change in lost)
+    registered = _registered(broker_set, replica, command, highest)
+    if _is_known_already(broker_set, replica, registered):
+        return ACCEPTED_WITHOUT_CHANGE
+    return Decision(changes=(*lost, registered))
+
+
+def clean_broker_data(state: ControllerState, command: CleanBrokerData) -> Decision:
+    """Forget replicas; what is left of an emptied set is a tombstone (S9)."""
+    broker_set = state.live_set(command.broker_name)
+    if command.broker_ids is None:
+        if not command.clean_living and broker_set and broker_set.master_broker_id is not None:
+            return Decision(Refusal.CLEAN_HAS_MASTER)
+    elif not command.broker_ids:
+        return Decision(Refusal.CLEAN_NAMES_NOBODY)
+    elif not command.clean_living and _anyone_alive(command, set(command.broker_ids)):
+        return Decision(Refusal.CLEAN_IS_ALIVE)
+    if broker_set is None:
+        return Decision(Refusal.CLEAN_NO_SUCH_SET)
+    ids = tuple(replica.broker_id for replica in broker_set.replicas)
+    gone = tuple(i for i in ids if command.broker_ids is None or i in command.broker_ids)
+    if not gone:
+        return ACCEPTED_WITHOUT_CHANGE
+    left = _left_the_set(broker_set, gone, REASON_CLEANED, broker_set.highest_epoch_seen)
+    cleaned = BrokersCleaned(command.broker_name, gone, whole_set=gone == ids)
+    return Decision(changes=(*left, cleaned))
+
+
+def _is_new_start(replica: Replica, command: RegisterBroker) -> bool:
+    """A Java broker registers only when it starts, and names no incarnation (S6)."""
+    return command.incarnation is None or command.incarnation != replica.incarnation
+
+
+def _is_unclean_start(replica: Replica, command: RegisterBroker) -> bool:
+    return command.clean is False and _is_new_start(replica, command)
+
+
+def _registered(
+    broker_set: BrokerSet, replica: Replica, command: RegisterBroker, highest: int
+) -> BrokerRegistered:
+    """Return the registration; what was unclean stays so until it is back in the set (S5)."""
+    is_master = broker_set.master_broker_id == replica.broker_id
+    return BrokerRegistered(
+        broker_set.broker_name,
+        replica.broker_id,
+        command.broker_address,
+        command.ha_address,
+        command.incarnation,
+        replica.clean and not _is_unclean_start(replica, command),
+        UNKNOWN if command.last_epoch is None else command.last_epoch,
+        UNKNOWN if command.end_offset is None else command.end_offset,
+        is_master and _is_new_start(replica, command),
+        highest,
+    )
+
+
+def _is_known_already(broker_set: BrokerSet, replica: Replica, new: BrokerRegistered) -> bool:
+    if new.restarted_master and not broker_set.master_restarted:
+        return False
+    known = (
+        replica.is_registered,
+        replica.address,
+        replica.ha_address,
+        replica.incarnation,
+        replica.clean,
+        replica.last_epoch,
+        replica.end_offset,
+    )
+    return known == (
+        True,
+        new.broker_address,
+        new.ha_address,
+        new.incarnation,
+        new.clean,
+        new.last_epoch,
+        new.end_offset,
+    )
+
+
+def _anyone_alive(command: CleanBrokerData, ids: set[int]) -> bool:
+    """Any sign of life counts here, of whichever incarnation: forgetting is the danger."""
+    return any(entry.alive and entry.broker_id in ids for entry in command.evidence)
+
+
+def _left_the_set(
+    broker_set: BrokerSet, gone: tuple[int, ...], reason: str, highest: int
+) -> tuple[MasterCleared | SyncStateSetAltered, ...]:
+    """
+    Return the changes by which members leave without the master's asking.
+
+    The master goes first, the members second: so every step keeps the invariants. Both epochs
+    move, or a master that did not hear of it would go on with the old set.
+    """
+    changes: list[MasterCleared | SyncStateSetAltered] = []
+    if broker_set.master_broker_id is not None and broker_set.master_broker_id in gone:
+        epoch = min(broker_set.master_epoch + 1, EPOCH_MAX)
+        highest = max(highest, epoch)
+        master = broker_set.master_broker_id
+        changes.append(MasterCleared(broker_set.broker_name, master, epoch, reason, highest))
+    left = tuple(i for i in broker_set.sync_state_set if i in gone)
+    if left:
+        unclean = set(broker_set.unclean_members)
+        unclean = unclean | set(left) if reason == REASON_UNCLEAN_START else unclean
+        changes.append(
+            SyncStateSetAltered(
+                broker_set.broker_name,
+                tuple(i for i in broker_set.sync_state_set if i not in gone),
+                broker_set.sync_state_set_epoch + 1,
+                (),
+                left,
+                reason,
+                tuple(sorted(unclean)),
+                highest,
+            )
+        )
+    return tuple(changes)

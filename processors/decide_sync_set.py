@@ -1,0 +1,77 @@
+"""
+Decides whether a master gets the SyncStateSet it asks for.
+
+Responsible for `controller.md` 5.6, row by row, with design S3 to S6.
+Refuses to know why the master wants it: what has caught up is the master's to judge.
+"""
+
+from events.changes import SyncStateSetAltered
+from events.commands import AlterSyncStateSet
+from processors.decide_refusals import Decision, Refusal
+from processors.elect import Candidate, assess
+from processors.state import EPOCH_MAX, BrokerSet, ControllerState
+
+REASON_PROPOSED = "PROPOSED"
+
+
+def alter_sync_state_set(state: ControllerState, command: AlterSyncStateSet) -> Decision:
+    """Try the rows of `controller.md` 5.6 from the top; the first that matches decides."""
+    broker_set = state.live_set(command.broker_name)
+    if broker_set is None:
+        return Decision(Refusal.NO_SUCH_SET)
+    wanted = tuple(sorted(set(command.new_sync_state_set)))
+    # Equality goes before ownership and epochs, as shipped: a repeat gets 2013.
+    if wanted == broker_set.sync_state_set:
+        return Decision(Refusal.SET_UNCHANGED)
+    refusal = _fenced(broker_set, command)
+    if refusal is not None:
+        return Decision(refusal)
+    candidates = assess(broker_set, command.evidence, command.master_broker_id)
+    refusal = _unfit_member(wanted, candidates)
+    if refusal is not None:
+        return Decision(refusal)
+    if command.master_broker_id not in wanted:
+        return Decision(Refusal.SET_WITHOUT_MASTER)
+    return Decision(changes=(_altered(broker_set, wanted, candidates),))
+
+
+def _fenced(broker_set: BrokerSet, command: AlterSyncStateSet) -> Refusal | None:
+    if broker_set.master_broker_id != command.master_broker_id:
+        return Refusal.NOT_THE_MASTER
+    if broker_set.master_restarted:
+        return Refusal.MASTER_RESTARTED
+    if broker_set.master_epoch != command.expected_master_epoch:
+        return Refusal.MASTER_EPOCH_FENCED
+    if broker_set.sync_state_set_epoch != command.expected_set_epoch:
+        return Refusal.SET_EPOCH_FENCED
+    return None
+
+
+def _unfit_member(wanted: tuple[int, ...], candidates: tuple[Candidate, ...]) -> Refusal | None:
+    """Return what is wrong with the first bad member: per member existence, then liveness."""
+    known = {candidate.broker_id: candidate for candidate in candidates}
+    for broker_id in wanted:
+        member = known.get(broker_id)
+        if member is None or not member.replica.is_registered:
+            return Refusal.REPLICA_UNKNOWN
+        if not member.is_alive:
+            return Refusal.REPLICA_NOT_ALIVE
+    return None
+
+
+def _altered(
+    broker_set: BrokerSet, wanted: tuple[int, ...], candidates: tuple[Candidate, ...]
+) -> SyncStateSetAltered:
+    """Return the change; a live master goes on with this set, so nobody waits for old members."""
+    before = broker_set.sync_state_set
+    reported = (c.epoch for c in candidates if c.epoch < EPOCH_MAX)
+    return SyncStateSetAltered(
+        broker_set.broker_name,
+        wanted,
+        broker_set.sync_state_set_epoch + 1,
+        tuple(i for i in wanted if i not in before),
+        tuple(i for i in before if i not in wanted),
+        REASON_PROPOSED,
+        (),
+        max(broker_set.highest_epoch_seen, *reported, 0),
+    )

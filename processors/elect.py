@@ -1,0 +1,327 @@
+"""
+Who becomes master: the election policy as one pure function (`controller.md` 7, S5 to S7).
+
+Responsible for choosing among the replicas of one set and for saying why each was chosen or
+not. Refuses to know epochs to come, refusals and commands: it gets what they boil down to.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+
+from events.envelope import ELECTION_PRIORITY_DEFAULT, ReplicaEvidence
+from events.outcomes import LABEL_AT_RISK, LABEL_DESIGNATED, LABEL_UNCLEAN, CandidateVerdict
+from processors.state import NO_BROKER_ID, BrokerSet, Replica
+
+ALIVE = "ALIVE"
+NOT_ALIVE = "NOT_ALIVE"
+STALE_INCARNATION = "STALE_INCARNATION"
+
+REASON_ASKED = "asked"
+REASON_STALE = "stale_incarnation"
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """One replica as an election sees it: the record, joined with the evidence."""
+
+    replica: Replica
+    in_set: bool
+    liveness: str
+    epoch: int
+    max_offset: int
+    priority: int
+
+    @property
+    def broker_id(self) -> int:
+        """Its controller id."""
+        return self.replica.broker_id
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether its present incarnation counts as alive."""
+        return self.liveness == ALIVE
+
+
+@dataclass(frozen=True, slots=True)
+class Election:
+    """
+    The result: `winner` is None when nobody could be chosen or the master was kept.
+
+    `members` is the SyncStateSet that goes with the winner, ascending.
+    """
+
+    winner: int | None
+    members: tuple[int, ...]
+    verdicts: tuple[CandidateVerdict, ...]
+    labels: tuple[str, ...] = ()
+    master_kept: bool = False
+
+
+SortKey = Callable[[Candidate], tuple[int, int, int, int]]
+
+
+def by_priority(candidate: Candidate) -> tuple[int, int, int, int]:
+    """Order within the set: every member holds all that was acknowledged, so taste goes first."""
+    return (candidate.priority, -candidate.epoch, -candidate.max_offset, candidate.broker_id)
+
+
+def by_length(candidate: Candidate) -> tuple[int, int, int, int]:
+    """Order where acknowledged bytes may be missing: the longest history goes first."""
+    return (-candidate.epoch, -candidate.max_offset, candidate.priority, candidate.broker_id)
+
+
+_RULES: Mapping[SortKey, tuple[str, str, str, str]] = {
+    by_priority: ("LOWER_PRIORITY", "LOWER_EPOCH", "LOWER_OFFSET", "HIGHER_ID"),
+    by_length: ("LOWER_EPOCH", "LOWER_OFFSET", "LOWER_PRIORITY", "HIGHER_ID"),
+}
+
+
+def assess(
+    broker_set: BrokerSet, evidence: Iterable[ReplicaEvidence], asking_id: int = NO_BROKER_ID
+) -> tuple[Candidate, ...]:
+    """Return every replica of the set with what counts about it; who asks is alive."""
+    known: dict[int, ReplicaEvidence] = {}
+    for entry in evidence:
+        known.setdefault(entry.broker_id, entry)
+    return tuple(
+        _candidate(broker_set, replica, known.get(replica.broker_id), asking_id)
+        for replica in broker_set.replicas
+    )
+
+
+def elect(
+    broker_set: BrokerSet,
+    candidates: tuple[Candidate, ...],
+    *,
+    broker_id: int,
+    designate: bool,
+    unclean_allowed: bool,
+) -> Election:
+    """
+    Choose a master among `candidates`, the answer of `assess`.
+
+    `broker_id` is who asks or is designated, -1 for a controller acting by itself.
+    """
+    if designate:
+        return _elect_designated(broker_set, candidates, broker_id, unclean_allowed)
+    if not broker_set.has_had_master and broker_id != NO_BROKER_ID:
+        return _elect_first(candidates, broker_id)
+    if _master_is_kept(broker_set, candidates):
+        return _kept(broker_set, candidates)
+    members = [c for c in candidates if _is_sound_member(c)]
+    if members:
+        winner = min(members, key=by_priority)
+        return _won(winner, candidates, by_priority, _surviving_members(members, winner))
+    return _elect_at_risk(broker_set, candidates, unclean_allowed)
+
+
+def not_considered(candidates: tuple[Candidate, ...]) -> tuple[CandidateVerdict, ...]:
+    """Return verdicts for an election that was refused before anyone was looked at."""
+    return tuple(_verdict(c, "NOT_CONSIDERED") for c in candidates)
+
+
+def _candidate(
+    broker_set: BrokerSet, replica: Replica, evidence: ReplicaEvidence | None, asking_id: int
+) -> Candidate:
+    in_set = replica.broker_id in broker_set.sync_state_set
+    liveness = _liveness(replica, evidence, asking_id)
+    if evidence is None:
+        priority = ELECTION_PRIORITY_DEFAULT
+        return Candidate(
+            replica, in_set, liveness, replica.last_epoch, replica.end_offset, priority
+        )
+    # Heartbeats of an earlier start are void (S5): what it registered with counts then.
+    counts = evidence.incarnation == replica.incarnation and evidence.epoch >= 0
+    return Candidate(
+        replica,
+        in_set,
+        liveness,
+        evidence.epoch if counts else replica.last_epoch,
+        evidence.max_offset if counts else replica.end_offset,
+        evidence.election_priority,
+    )
+
+
+def _liveness(replica: Replica, evidence: ReplicaEvidence | None, asking_id: int) -> str:
+    # Its first heartbeat may come after its question (`controller.md` 16, row 8).
+    if replica.broker_id == asking_id:
+        return ALIVE
+    if evidence is None:
+        return NOT_ALIVE
+    if not evidence.alive:
+        return STALE_INCARNATION if evidence.reason == REASON_STALE else NOT_ALIVE
+    if evidence.reason == REASON_ASKED or evidence.incarnation == replica.incarnation:
+        return ALIVE
+    return STALE_INCARNATION
+
+
+def _is_sound_member(candidate: Candidate) -> bool:
+    replica = candidate.replica
+    return candidate.in_set and candidate.is_alive and replica.clean and replica.is_registered
+
+
+def _master_is_kept(broker_set: BrokerSet, candidates: tuple[Candidate, ...]) -> bool:
+    """A live master stays, unless it restarted: then its epoch is over (S6)."""
+    if broker_set.master_broker_id is None or broker_set.master_restarted:
+        return False
+    return any(c.broker_id == broker_set.master_broker_id and c.is_alive for c in candidates)
+
+
+def _surviving_members(members: list[Candidate], winner: Candidate) -> tuple[int, ...]:
+    """Each live member of ours holds all that was acknowledged (S1); Java gets {master}."""
+    if all(member.replica.is_regent for member in members):
+        return tuple(member.broker_id for member in members)
+    return (winner.broker_id,)
+
+
+def _kept(broker_set: BrokerSet, candidates: tuple[Candidate, ...]) -> Election:
+    verdicts = tuple(
+        _verdict(c, "MASTER_KEPT" if c.broker_id == broker_set.master_broker_id else "NOT_NEEDED")
+        for c in candidates
+    )
+    return Election(None, broker_set.sync_state_set, verdicts, master_kept=True)
+
+
+def _elect_first(candidates: tuple[Candidate, ...], broker_id: int) -> Election:
+    """Before the first election nothing was acknowledged: whoever is here and asks may have it."""
+    for candidate in candidates:
+        if candidate.broker_id == broker_id and _is_present(candidate):
+            return _won(candidate, candidates, None, (broker_id,), others="NOT_ASKING")
+    return _nobody(candidates, "NOT_ASKING")
+
+
+def _elect_designated(
+    broker_set: BrokerSet, candidates: tuple[Candidate, ...], broker_id: int, unclean_allowed: bool
+) -> Election:
+    named = next((c for c in candidates if c.broker_id == broker_id), None)
+    if named is None or not _is_present(named):
+        return _nobody(candidates, "NOT_DESIGNATED")
+    if broker_id == broker_set.master_broker_id and _master_is_kept(broker_set, candidates):
+        return _kept(broker_set, candidates)
+    labels: tuple[str, ...] = (LABEL_DESIGNATED,)
+    members = [c for c in candidates if _is_sound_member(c)]
+    if named in members:
+        survivors = _surviving_members(members, named)
+        return _won(named, candidates, None, survivors, labels, others="NOT_DESIGNATED")
+    if not broker_set.has_had_master:
+        return _won(named, candidates, None, (broker_id,), labels, others="NOT_DESIGNATED")
+    waiting_is_over = not broker_set.sync_state_set and broker_id in broker_set.unclean_members
+    if not waiting_is_over and not unclean_allowed:
+        return _nobody(candidates, "NOT_DESIGNATED", named=broker_id)
+    labels = (LABEL_AT_RISK, LABEL_DESIGNATED)
+    if not waiting_is_over:
+        labels = (*labels, LABEL_UNCLEAN)
+    return _won(named, candidates, None, (broker_id,), labels, others="NOT_DESIGNATED")
+
+
+def _elect_at_risk(
+    broker_set: BrokerSet, candidates: tuple[Candidate, ...], unclean_allowed: bool
+) -> Election:
+    """Nobody in the set can be chosen: all of it started unclean (S5), or unclean is allowed."""
+    if unclean_allowed:
+        present = [c for c in candidates if _is_present(c)]
+        at_risk = (LABEL_AT_RISK,) if broker_set.has_had_master else ()
+        return _longest(present, candidates, (*at_risk, LABEL_UNCLEAN))
+    if not broker_set.sync_state_set and broker_set.unclean_members:
+        waiting = [c for c in candidates if c.broker_id in broker_set.unclean_members]
+        if all(_is_present(c) for c in waiting):
+            return _longest(waiting, candidates, (LABEL_AT_RISK,))
+        return _nobody(candidates, "NOT_IN_SET", waiting=broker_set.unclean_members)
+    return _nobody(candidates, "NOT_IN_SET")
+
+
+def _longest(
+    eligible: list[Candidate], candidates: tuple[Candidate, ...], labels: tuple[str, ...]
+) -> Election:
+    if not eligible:
+        return _nobody(candidates, "NOT_ALIVE")
+    winner = min(eligible, key=by_length)
+    return _won(
+        winner, candidates, by_length, (winner.broker_id,), labels, frozenset(map(id, eligible))
+    )
+
+
+def _is_present(candidate: Candidate) -> bool:
+    return candidate.is_alive and candidate.replica.is_registered
+
+
+def _won(
+    winner: Candidate,
+    candidates: tuple[Candidate, ...],
+    order: SortKey | None,
+    members: tuple[int, ...],
+    labels: tuple[str, ...] = (),
+    eligible: frozenset[int] | None = None,
+    *,
+    others: str = "",
+) -> Election:
+    """Return the election won by `winner`; each other verdict is the first rule against it."""
+    verdicts = []
+    for candidate in candidates:
+        if candidate is winner:
+            verdicts.append(_verdict(candidate, "CHOSEN"))
+        elif order is None:
+            verdicts.append(_verdict(candidate, _absence(candidate) or others))
+        else:
+            against = _absence(candidate) or _unfitness(candidate, order, eligible)
+            verdicts.append(_verdict(candidate, against or _behind(candidate, winner, order)))
+    return Election(winner.broker_id, members, tuple(verdicts), labels)
+
+
+def _nobody(
+    candidates: tuple[Candidate, ...],
+    otherwise: str,
+    *,
+    named: int = NO_BROKER_ID,
+    waiting: tuple[int, ...] = (),
+) -> Election:
+    """Return the election without a winner; `otherwise` is said of those who stood aside."""
+    verdicts = []
+    for candidate in candidates:
+        reason = otherwise
+        if candidate.broker_id in waiting:
+            reason = "WAITING"
+        elif otherwise == "NOT_IN_SET" or candidate.broker_id == named:
+            reason = "NOT_IN_SET" if candidate.replica.clean else "UNCLEAN"
+        verdicts.append(_verdict(candidate, _absence(candidate) or reason))
+    return Election(None, (), tuple(verdicts))
+
+
+def _absence(candidate: Candidate) -> str:
+    """Return why it could not even stand, or nothing."""
+    if not candidate.replica.is_registered:
+        return "NOT_REGISTERED"
+    return "" if candidate.is_alive else candidate.liveness
+
+
+def _unfitness(candidate: Candidate, order: SortKey, eligible: frozenset[int] | None) -> str:
+    """Return why it did not stand although it was there, or nothing."""
+    if order is by_length:
+        return "" if eligible is None or id(candidate) in eligible else "NOT_IN_SET"
+    if not candidate.replica.clean:
+        return "UNCLEAN"
+    return "" if candidate.in_set else "NOT_IN_SET"
+
+
+def _behind(candidate: Candidate, winner: Candidate, order: SortKey) -> str:
+    """Return the rule by which `winner` goes before `candidate`."""
+    for verdict, mine, best in zip(_RULES[order], order(candidate), order(winner), strict=True):
+        if mine > best:
+            return verdict
+    raise AssertionError(f"{candidate} does not stand behind {winner}")
+
+
+def _verdict(candidate: Candidate, verdict: str) -> CandidateVerdict:
+    replica = candidate.replica
+    return CandidateVerdict(
+        replica.broker_id,
+        replica.address or None,
+        candidate.in_set,
+        candidate.is_alive,
+        replica.clean,
+        candidate.epoch,
+        candidate.max_offset,
+        candidate.priority,
+        verdict == "CHOSEN",
+        verdict,
+    )

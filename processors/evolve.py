@@ -1,0 +1,198 @@
+"""
+What a change does to the state.
+
+Responsible for applying decided changes; total: what is decided has happened, so nothing here
+refuses, and a change to a set nobody knows is a no-op. Refuses to know why it was decided.
+"""
+
+from dataclasses import replace
+from typing import assert_never
+
+from immutables import Map
+
+from events.changes import (
+    BrokerIdApplied,
+    BrokerRegistered,
+    BrokersCleaned,
+    Change,
+    ClusterStarted,
+    LeadershipClaimed,
+    MasterCleared,
+    MasterElected,
+    RulesActivated,
+    SettingsChanged,
+    SyncStateSetAltered,
+)
+from processors.state import BrokerSet, ControllerState, Replica
+
+SetChange = (
+    BrokerIdApplied
+    | BrokerRegistered
+    | MasterElected
+    | MasterCleared
+    | SyncStateSetAltered
+    | BrokersCleaned
+)
+
+
+def evolve(state: ControllerState, change: Change) -> ControllerState:
+    """Return the state after `change`."""
+    match change:
+        case (
+            BrokerIdApplied()
+            | BrokerRegistered()
+            | MasterElected()
+            | MasterCleared()
+            | SyncStateSetAltered()
+            | BrokersCleaned()
+        ):
+            before = state.sets.get(change.broker_name)
+            after = evolve_set(before, change)
+            if after is None or after is before:
+                return state
+            return replace(state, sets=state.sets.set(change.broker_name, after))
+        case LeadershipClaimed():
+            return replace(
+                state,
+                term=change.term,
+                leader_id=change.controller_id,
+                leader_address=change.controller_address,
+            )
+        case ClusterStarted():
+            return replace(
+                state,
+                cluster_id=change.cluster_id,
+                rules_version=change.rules_version,
+                settings=Map(change.settings),
+                fingerprints=tuple(change.fingerprints),
+            )
+        case SettingsChanged():
+            return replace(state, settings=state.settings.update(change.settings))
+        case RulesActivated():
+            return replace(
+                state,
+                rules_version=change.rules_version,
+                fingerprints=tuple(change.fingerprints),
+            )
+        case _:
+            assert_never(change)
+
+
+def evolve_set(broker_set: BrokerSet | None, change: SetChange) -> BrokerSet | None:
+    """Return the set after `change`; None is a set that nobody has heard of."""
+    if broker_set is None:
+        if not isinstance(change, BrokerIdApplied):
+            return None
+        broker_set = BrokerSet(change.cluster_name, change.broker_name)
+    match change:
+        case BrokerIdApplied():
+            return _with_applied(broker_set, change)
+        case BrokerRegistered():
+            return _with_registered(broker_set, change)
+        case MasterElected():
+            return _with_elected(broker_set, change)
+        case MasterCleared():
+            return replace(
+                broker_set,
+                master_broker_id=None,
+                master_epoch=change.master_epoch,
+                highest_epoch_seen=change.highest_epoch_seen,
+                master_restarted=False,
+            )
+        case SyncStateSetAltered():
+            return _with_altered(broker_set, change)
+        case BrokersCleaned():
+            return _without_cleaned(broker_set, change)
+        case _:
+            assert_never(change)
+
+
+def _with_applied(broker_set: BrokerSet, change: BrokerIdApplied) -> BrokerSet:
+    newcomer = Replica(change.broker_id, change.broker_address, change.register_check_code)
+    others = [r for r in broker_set.replicas if r.broker_id != change.broker_id]
+    return replace(
+        broker_set,
+        next_broker_id=change.next_broker_id,
+        replicas=tuple(sorted([*others, newcomer], key=lambda replica: replica.broker_id)),
+        tombstone=False,
+    )
+
+
+def _with_registered(broker_set: BrokerSet, change: BrokerRegistered) -> BrokerSet:
+    replicas = tuple(
+        Replica(
+            replica.broker_id,
+            change.broker_address,
+            replica.register_check_code,
+            change.ha_address,
+            change.incarnation,
+            change.clean,
+            change.incarnation is not None,
+            True,
+            change.last_epoch,
+            change.end_offset,
+        )
+        if replica.broker_id == change.broker_id
+        else replica
+        for replica in broker_set.replicas
+    )
+    restarted = change.restarted_master and broker_set.master_broker_id == change.broker_id
+    return replace(
+        broker_set,
+        replicas=replicas,
+        highest_epoch_seen=change.highest_epoch_seen,
+        master_restarted=broker_set.master_restarted or restarted,
+    )
+
+
+def _with_elected(broker_set: BrokerSet, change: MasterElected) -> BrokerSet:
+    return replace(
+        broker_set,
+        replicas=_clean_again(broker_set.replicas, change.sync_state_set),
+        master_broker_id=change.master_broker_id,
+        master_epoch=change.master_epoch,
+        sync_state_set=tuple(change.sync_state_set),
+        sync_state_set_epoch=change.sync_state_set_epoch,
+        highest_epoch_seen=change.highest_epoch_seen,
+        master_restarted=False,
+        has_had_master=True,
+        unclean_members=(),
+    )
+
+
+def _with_altered(broker_set: BrokerSet, change: SyncStateSetAltered) -> BrokerSet:
+    unclean = change.unclean_members
+    # Who leaves unclean is unclean from here on: its registration follows in the same decision.
+    replicas = tuple(
+        replace(r, clean=False) if r.clean and r.broker_id in unclean else r
+        for r in broker_set.replicas
+    )
+    return replace(
+        broker_set,
+        replicas=_clean_again(replicas, change.joined),
+        sync_state_set=tuple(change.sync_state_set),
+        sync_state_set_epoch=change.sync_state_set_epoch,
+        highest_epoch_seen=change.highest_epoch_seen,
+        unclean_members=tuple(unclean),
+    )
+
+
+def _without_cleaned(broker_set: BrokerSet, change: BrokersCleaned) -> BrokerSet:
+    gone = change.broker_ids
+    left = tuple(r for r in broker_set.replicas if r.broker_id not in gone)
+    return replace(
+        broker_set,
+        replicas=left,
+        has_had_master=broker_set.has_had_master and bool(left),
+        unclean_members=tuple(i for i in broker_set.unclean_members if i not in gone),
+        tombstone=not left,
+    )
+
+
+def _clean_again(replicas: tuple[Replica, ...], members: tuple[int, ...]) -> tuple[Replica, ...]:
+    """Members hold all that was acknowledged, so an unclean start of theirs is over (S5)."""
+    if all(r.clean or r.broker_id not in members for r in replicas):
+        return replicas
+    return tuple(
+        replace(r, clean=True) if not r.clean and r.broker_id in members else r for r in replicas
+    )

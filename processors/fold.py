@@ -1,0 +1,306 @@
+"""
+The fold: the log's records, one after the other, into state, outcome and digest (design D2).
+
+Responsible for the order of the log, for what is readable, for repeats, and for the chained
+digest. Business rules are `decide` and `evolve`. Refuses to know where records come from and
+who reads the outcome: bulk start-up, the Faust agent, tests and Spark use this one object.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from hashlib import sha256
+
+from events.codec import HEADER_BYTES, MARKER, MalformedRecord, UnknownFingerprint, decode
+from events.codec import fingerprint_of as _fingerprint_of
+from events.commands import COMMANDS, ActivateRules, ClusterFormed, Command
+from events.envelope import COMMAND_ID_BYTES, DIGEST_BYTES
+from events.outcomes import LABEL_REPEAT, UNREADABLE_KIND, Outcome
+from processors import canonical, decide
+from processors.decide_refusals import RESPONSE_CODES, Decision, Refusal
+from processors.evolve import evolve
+from processors.state import SUPPORTED_RULES, ControllerState
+
+ZERO_DIGEST = bytes(DIGEST_BYTES)
+NO_COMMAND_ID = bytes(COMMAND_ID_BYTES)
+# How many offsets back a digest named in a command can be compared.
+DIGESTS_KEPT = 4096
+
+
+class HoleInLog(Exception):
+    """A record came that is not the next one: history is not whole (S11)."""
+
+    def __init__(self, expected: int, got: int) -> None:
+        super().__init__(f"the log goes on at offset {got}, expected {expected}")
+        self.expected = expected
+        self.got = got
+
+
+class ReleaseTooOld(Exception):
+    """The log uses rules or schemas that this release does not have (design D3)."""
+
+
+@dataclass(frozen=True, slots=True)
+class FirstOutcome:
+    """What the first command of an id led to, kept for its repeats."""
+
+    offset: int
+    kind: str
+    broker_name: str | None
+    accepted: bool
+    refusal: str | None
+    code: int
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """
+    What applying one record gave.
+
+    `digest_agrees` compares the digest that the issuer named with ours at that offset: False
+    must stop a controller (design D7), None means that it could not be compared.
+    """
+
+    offset: int
+    record: Command | None
+    outcome: Outcome
+    digest_agrees: bool | None
+
+
+class RecentCommands:
+    """The ids of the last offsets, each with its first outcome; bounded by the window (D5)."""
+
+    def __init__(self, entries: dict[bytes, FirstOutcome] | None = None) -> None:
+        self._entries: dict[bytes, FirstOutcome] = dict(entries or {})
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def get(self, command_id: bytes) -> FirstOutcome | None:
+        """Return the first outcome of that id, if it is within the window."""
+        return self._entries.get(command_id)
+
+    def items(self) -> Iterator[tuple[bytes, FirstOutcome]]:
+        """Return the entries, oldest first."""
+        return iter(self._entries.items())
+
+    def remember(self, command_id: bytes, first: FirstOutcome) -> None:
+        """Add the first outcome of an id."""
+        self._entries[command_id] = first
+
+    def forget_before(self, offset: int) -> None:
+        """Drop what is older than `offset`."""
+        entries = self._entries
+        while entries:
+            oldest = next(iter(entries))
+            if entries[oldest].offset >= offset:
+                return
+            del entries[oldest]
+
+
+class Folder:
+    """
+    The state after a prefix of the log, its last offset and digest.
+
+    Invariants:
+    - next_offset == offset + 1; offset is -1 before the first record.
+    - a record that raises leaves everything as it was.
+    """
+
+    def __init__(
+        self,
+        state: ControllerState | None = None,
+        offset: int = -1,
+        digest: bytes = ZERO_DIGEST,
+        recent: RecentCommands | None = None,
+    ) -> None:
+        self.state = ControllerState() if state is None else state
+        self.offset = offset
+        self.digest = digest
+        self.recent = RecentCommands() if recent is None else recent
+        self._digests: dict[int, bytes] = {offset: digest}
+        self._active: frozenset[bytes] = frozenset()
+        self._active_of: tuple[str, ...] | None = None
+
+    @property
+    def next_offset(self) -> int:
+        """Offset of the record that must come next."""
+        return self.offset + 1
+
+    def apply(self, offset: int, data: bytes) -> Applied:
+        """
+        Fold the record at `offset`.
+
+        Raises `HoleInLog` when it is not the next one, `ReleaseTooOld` when this release
+        cannot know what the record means. Everything else, garbage too, gets an outcome.
+        """
+        if offset != self.offset + 1:
+            raise HoleInLog(self.offset + 1, offset)
+        command, decision, first = self._decide(offset, data)
+        state = self.state
+        for change in decision.changes:
+            state = evolve(state, change)
+        outcome, digest = self._outcome(offset, data, command, decision, first, state)
+        agrees = None if command is None else self._digest_agrees(command)
+        self._advance(offset, state, digest)
+        if command is not None and first is None and decision.refusal not in _UNDECIDED:
+            self._remember(command, outcome)
+        return Applied(offset, command, outcome, agrees)
+
+    def _decide(
+        self, offset: int, data: bytes
+    ) -> tuple[Command | None, Decision, FirstOutcome | None]:
+        """Return the command if readable, the decision, and the first outcome if it repeats."""
+        command = self._read(data)
+        if isinstance(command, Refusal):
+            return None, Decision(command), None
+        envelope = command.envelope
+        first = self.recent.get(envelope.command_id)
+        if first is not None:
+            if (first.kind, first.broker_name) == _identity(command):
+                return command, Decision(), first
+            return command, Decision(Refusal.COMMAND_ID_REUSED), None
+        refusal = decide.guard(self.state, command)
+        if refusal is None and not isinstance(command, ClusterFormed):
+            # Its first copy, if there was one, may stand where nothing is remembered any more.
+            oldest = offset - 1 - self.state.dedupe_window_offsets
+            refusal = Refusal.OUTSIDE_WINDOW if envelope.applied_offset < oldest else None
+        if refusal is not None:
+            return command, Decision(refusal), None
+        decision = decide.rule(self.state, command)
+        if decision.refusal is None and isinstance(command, ClusterFormed | ActivateRules):
+            _require_rules(command.rules_version)
+        return command, decision, None
+
+    def _read(self, data: bytes) -> Command | Refusal:
+        """Return the command in `data`; bytes without an active schema are refused unread (D3)."""
+        header = data[:HEADER_BYTES]
+        if not self.state.is_formed:
+            if header != _FORMING_HEADER:
+                return Refusal.NOT_FORMED
+        elif len(header) < HEADER_BYTES or header[: len(MARKER)] != MARKER:
+            return Refusal.UNREADABLE
+        elif header not in self._active_headers():
+            return Refusal.UNKNOWN_SCHEMA
+        try:
+            record = decode(data)
+        except MalformedRecord:
+            return Refusal.UNREADABLE
+        except UnknownFingerprint as error:
+            mark = error.fingerprint_hex
+            raise ReleaseTooOld(
+                f"schema {mark} is active in the log, this release does not have it"
+            ) from error
+        return record if isinstance(record, COMMANDS) else Refusal.UNREADABLE
+
+    def _active_headers(self) -> frozenset[bytes]:
+        if self._active_of is not self.state.fingerprints:
+            self._active_of = self.state.fingerprints
+            self._active = frozenset(MARKER + bytes.fromhex(mark) for mark in self._active_of)
+        return self._active
+
+    def _outcome(
+        self,
+        offset: int,
+        data: bytes,
+        command: Command | None,
+        decision: Decision,
+        first: FirstOutcome | None,
+        state: ControllerState,
+    ) -> tuple[Outcome, bytes]:
+        refusal = None if decision.refusal is None else decision.refusal.name
+        accepted, code, labels = refusal is None, decision.code, decision.labels
+        if first is not None:
+            accepted, refusal, code = first.accepted, first.refusal, first.code
+            labels = (LABEL_REPEAT,)
+        kind, broker_name = _identity(command)
+        cause = "" if command is None else command.envelope.cause
+        command_id = NO_COMMAND_ID if command is None else command.envelope.command_id
+
+        def outcome(digest: bytes) -> Outcome:
+            return Outcome(
+                offset, command_id, state.cluster_id, state.term, kind, broker_name, cause,
+                accepted, refusal, code, labels, decision.changes, decision.candidates, digest,
+            )  # fmt: skip
+
+        return _digested(outcome, self.digest, offset, data, _changed_sets(decision, state))
+
+    def _digest_agrees(self, command: Command) -> bool | None:
+        envelope = command.envelope
+        if len(envelope.applied_digest) != DIGEST_BYTES:
+            return None
+        if envelope.applied_offset > self.offset:
+            return False  # It claims to have applied what did not exist yet.
+        ours = self._digests.get(envelope.applied_offset)
+        return None if ours is None else ours == envelope.applied_digest
+
+    def _advance(self, offset: int, state: ControllerState, digest: bytes) -> None:
+        self.state, self.offset, self.digest = state, offset, digest
+        self._digests[offset] = digest
+        self._digests.pop(offset - DIGESTS_KEPT, None)
+        if state.is_formed:
+            self.recent.forget_before(offset - state.dedupe_window_offsets)
+
+    def _remember(self, command: Command, outcome: Outcome) -> None:
+        self.recent.remember(
+            command.envelope.command_id,
+            FirstOutcome(
+                outcome.command_offset,
+                outcome.kind,
+                outcome.broker_name,
+                outcome.accepted,
+                outcome.refusal,
+                outcome.code,
+            ),
+        )
+
+
+def _identity(command: Command | None) -> tuple[str, str | None]:
+    if command is None:
+        return UNREADABLE_KIND, None
+    return type(command).__name__, getattr(command, "broker_name", None)
+
+
+def _require_rules(version: int) -> None:
+    if version not in SUPPORTED_RULES:
+        raise ReleaseTooOld(
+            f"the log activates rules {version}, this release has {SUPPORTED_RULES}"
+        )
+
+
+def _changed_sets(decision: Decision, state: ControllerState) -> bytes:
+    """Return the canonical form of the sets that changed, ascending by name."""
+    if not decision.changes:
+        return b""
+    names = {getattr(change, "broker_name", None) for change in decision.changes} - {None}
+    texts = [canonical.set_text(state.sets[name]) for name in sorted(names) if name in state.sets]
+    return ",".join(texts).encode("ascii")
+
+
+def _digested(
+    make: Callable[[bytes], Outcome], previous: bytes, offset: int, data: bytes, changed: bytes
+) -> tuple[Outcome, bytes]:
+    """Chain the digest; each part is preceded by its length, so none can pass for another."""
+    text = canonical.outcome_text(make(b"")).encode("ascii")
+    chained = sha256(previous)
+    chained.update(offset.to_bytes(8, "big"))
+    for part in (data, text, changed):
+        chained.update(len(part).to_bytes(4, "big"))
+        chained.update(part)
+    digest = chained.digest()
+    return make(digest), digest
+
+
+_FORMING_HEADER = MARKER + bytes.fromhex(_fingerprint_of(ClusterFormed))
+
+# Refusals that decided nothing: the same id may come again and be decided.
+_UNDECIDED = frozenset(
+    {
+        Refusal.UNREADABLE,
+        Refusal.UNKNOWN_SCHEMA,
+        Refusal.NOT_FORMED,
+        Refusal.WRONG_CLUSTER,
+        Refusal.STALE_TERM,
+        Refusal.OUTSIDE_WINDOW,
+        Refusal.COMMAND_ID_REUSED,
+    }
+)

@@ -1,0 +1,94 @@
+"""
+A folder as bytes and back: versioned, with a digest, so that a torn one is never used.
+
+Responsible for the format. Refuses to know files: a snapshot is never the truth, only a
+shorter way to it, and whoever cannot load one folds the log from its start.
+"""
+
+import json
+from dataclasses import astuple, replace
+from hashlib import sha256
+from typing import Any
+
+from immutables import Map
+
+from processors.fold import FirstOutcome, Folder, RecentCommands
+from processors.state import SUPPORTED_RULES, BrokerSet, ControllerState, Replica
+
+SNAPSHOT_VERSION = 1
+SNAPSHOT_BYTES_MAX = 256 * 1024 * 1024
+_MAGIC = b"regent-snapshot "
+_HEADER_LINES = 2
+
+
+class SnapshotError(Exception):
+    """Bytes that are not a whole snapshot of a version that this release reads."""
+
+
+def dump(folder: Folder) -> bytes:
+    """Return the snapshot of `folder`. Two folders that are equal give the same bytes."""
+    body = json.dumps(_to_plain(folder), separators=(",", ":"), ensure_ascii=True).encode("ascii")
+    head = f"{SNAPSHOT_VERSION}\n{sha256(body).hexdigest()}\n".encode("ascii")
+    return _MAGIC + head + body
+
+
+def load(data: bytes) -> Folder:
+    """Return the folder in `data`. Raises `SnapshotError` for torn, foreign or newer bytes."""
+    if len(data) > SNAPSHOT_BYTES_MAX:
+        raise SnapshotError(f"snapshot of {len(data)} bytes, limit {SNAPSHOT_BYTES_MAX}")
+    if not data.startswith(_MAGIC):
+        raise SnapshotError("not a snapshot")
+    head = data[len(_MAGIC) :].split(b"\n", _HEADER_LINES)
+    if head[0] != str(SNAPSHOT_VERSION).encode("ascii"):
+        version = head[0][:16].decode("ascii", "replace")
+        raise SnapshotError(f"version {version}, this release reads {SNAPSHOT_VERSION}")
+    if len(head) <= _HEADER_LINES or sha256(head[2]).hexdigest().encode("ascii") != head[1]:
+        raise SnapshotError("torn: the digest does not match")
+    try:
+        folder = _from_plain(json.loads(head[2]))
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        raise SnapshotError(f"unreadable: {error}") from error
+    rules = folder.state.rules_version
+    if folder.state.is_formed and rules not in SUPPORTED_RULES:
+        raise SnapshotError(f"rules {rules}, this release has {SUPPORTED_RULES}")
+    return folder
+
+
+def _to_plain(folder: Folder) -> dict[str, Any]:
+    state = folder.state
+    return {
+        "offset": folder.offset,
+        "digest": folder.digest.hex(),
+        "cluster_id": state.cluster_id,
+        "term": state.term,
+        "leader_id": state.leader_id,
+        "leader_address": state.leader_address,
+        "rules_version": state.rules_version,
+        "settings": dict(sorted(state.settings.items())),
+        "fingerprints": state.fingerprints,
+        "sets": [astuple(state.sets[name]) for name in sorted(state.sets)],
+        "recent": [(i.hex(), *astuple(first)) for i, first in folder.recent.items()],
+    }
+
+
+def _from_plain(plain: dict[str, Any]) -> Folder:
+    sets = [_set_from_plain(values) for values in plain["sets"]]
+    state = ControllerState(
+        plain["cluster_id"],
+        plain["term"],
+        plain["leader_id"],
+        plain["leader_address"],
+        plain["rules_version"],
+        Map(plain["settings"]),
+        tuple(plain["fingerprints"]),
+        Map({broker_set.broker_name: broker_set for broker_set in sets}),
+    )
+    recent = {bytes.fromhex(i): FirstOutcome(*first) for i, *first in plain["recent"]}
+    digest = bytes.fromhex(plain["digest"])
+    return Folder(state, plain["offset"], digest, RecentCommands(recent))
+
+
+def _set_from_plain(values: list[Any]) -> BrokerSet:
+    fields = [tuple(value) if isinstance(value, list) else value for value in values]
+    bare = BrokerSet(*fields)
+    return replace(bare, replicas=tuple(Replica(*one) for one in bare.replicas))

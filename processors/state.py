@@ -1,0 +1,193 @@
+"""
+What the fold knows: the state of the controller after some prefix of the log.
+
+Responsible for its shape, its invariants and the settings that rules read.
+Refuses to know how it came about, and anything soft: liveness, clocks, connections.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from immutables import Map
+
+RULES_VERSION = 1
+SUPPORTED_RULES = (RULES_VERSION,)
+
+NO_BROKER_ID = -1
+FIRST_BROKER_ID = 1
+# Java keeps epochs in an int; one above this could not be told to a Java broker.
+EPOCH_MAX = 2_147_483_647
+
+SETTING_UNCLEAN = "enableElectUncleanMaster"
+SETTING_DEDUPE_WINDOW = "dedupeWindowOffsets"
+DEDUPE_WINDOW_MAX = 1_000_000
+SETTING_DEFAULTS: Mapping[str, str] = {SETTING_UNCLEAN: "false", SETTING_DEDUPE_WINDOW: "10000"}
+
+
+@dataclass(frozen=True, slots=True)
+class Replica:
+    """
+    One replica of a broker set.
+
+    Invariants:
+    - `clean` is False from an unclean start until the replica is back in the set.
+    - `is_regent` is True only when the last registration named an incarnation.
+    """
+
+    broker_id: int
+    address: str
+    register_check_code: str
+    ha_address: str | None = None
+    incarnation: str | None = None
+    clean: bool = True
+    is_regent: bool = False
+    is_registered: bool = False
+    last_epoch: int = -1
+    end_offset: int = -1
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerSet:
+    """
+    All replicas that share one broker name; a tombstone once every replica was cleaned.
+
+    Invariants:
+    - replicas ascend by id without repeats, 1 <= id < next_broker_id.
+    - sync_state_set ascends without repeats; its members are registered and clean.
+    - master_broker_id is None or a member of sync_state_set.
+    - 0 <= master_epoch <= highest_epoch_seen <= EPOCH_MAX; sync_state_set_epoch >= 0.
+    - unclean_members ascend, are replicas, are not clean and not in sync_state_set.
+    - master_restarted implies a master; a master implies has_had_master.
+    - tombstone exactly when there are no replicas; then no master, no members, no history.
+    - across records: next_broker_id and all epochs never fall.
+    """
+
+    cluster_name: str
+    broker_name: str
+    next_broker_id: int = FIRST_BROKER_ID
+    replicas: tuple[Replica, ...] = ()
+    master_broker_id: int | None = None
+    master_epoch: int = 0
+    sync_state_set: tuple[int, ...] = ()
+    sync_state_set_epoch: int = 0
+    highest_epoch_seen: int = 0
+    master_restarted: bool = False
+    has_had_master: bool = False
+    unclean_members: tuple[int, ...] = ()
+    tombstone: bool = False
+
+    def replica(self, broker_id: int) -> Replica | None:
+        """Return the replica with that id, or None."""
+        for replica in self.replicas:
+            if replica.broker_id == broker_id:
+                return replica
+        return None
+
+    def master(self) -> Replica | None:
+        """Return the recorded master, alive or not; None when there is none."""
+        if self.master_broker_id is None:
+            return None
+        return self.replica(self.master_broker_id)
+
+
+@dataclass(frozen=True, slots=True)
+class ControllerState:
+    """
+    Everything that decisions rest on; `cluster_id` is empty before `ClusterFormed`.
+
+    Invariants:
+    - term is 0 exactly while there is no leader, and never falls.
+    - every key of sets is the broker_name of its value.
+    """
+
+    cluster_id: str = ""
+    term: int = 0
+    leader_id: str | None = None
+    leader_address: str | None = None
+    rules_version: int = 0
+    settings: Map[str, str] = field(default_factory=Map)
+    fingerprints: tuple[str, ...] = ()
+    sets: Map[str, BrokerSet] = field(default_factory=Map)
+
+    @property
+    def is_formed(self) -> bool:
+        """True once the log has a cluster."""
+        return self.cluster_id != ""
+
+    @property
+    def unclean_allowed(self) -> bool:
+        """True when a master may be elected outside the SyncStateSet."""
+        return self.setting(SETTING_UNCLEAN) == "true"
+
+    @property
+    def dedupe_window_offsets(self) -> int:
+        """How many offsets back a repeated command id is recognised."""
+        return int(self.setting(SETTING_DEDUPE_WINDOW))
+
+    def setting(self, name: str) -> str:
+        """Return the value in force of a known setting, its default when never set."""
+        return self.settings.get(name, SETTING_DEFAULTS[name])
+
+    def live_set(self, broker_name: str) -> BrokerSet | None:
+        """Return the set if it exists: a tombstone does not."""
+        found = self.sets.get(broker_name)
+        return None if found is None or found.tombstone else found
+
+
+def setting_is_valid(name: str, value: str) -> bool:
+    """Return whether rules can read `value` under `name`; unknown names are not valid."""
+    if name == SETTING_UNCLEAN:
+        return value in ("true", "false")
+    if name == SETTING_DEDUPE_WINDOW:
+        digits = value.isascii() and value.isdigit() and len(value) <= 7
+        return digits and 1 <= int(value) <= DEDUPE_WINDOW_MAX
+    return False
+
+
+def check_invariants(state: ControllerState) -> list[str]:
+    """Return one line per broken invariant; empty when the state is sound."""
+    broken = []
+    if (state.term == 0) != (state.leader_id is None):
+        broken.append(f"term {state.term} with leader {state.leader_id}")
+    for name, broker_set in sorted(state.sets.items()):
+        if name != broker_set.broker_name:
+            broken.append(f"{name}: holds the set {broker_set.broker_name}")
+        broken.extend(f"{name}: {line}" for line in _broken_in_set(broker_set))
+    return broken
+
+
+def _broken_in_set(broker_set: BrokerSet) -> Iterator[str]:
+    ids = tuple(replica.broker_id for replica in broker_set.replicas)
+    clean = {replica.broker_id for replica in broker_set.replicas if replica.clean}
+    registered = {r.broker_id for r in broker_set.replicas if r.is_registered}
+    members, unclean = broker_set.sync_state_set, broker_set.unclean_members
+    if list(ids) != sorted(set(ids)) or any(i < FIRST_BROKER_ID for i in ids):
+        yield f"replica ids {ids}"
+    if ids and ids[-1] >= broker_set.next_broker_id:
+        yield f"id {ids[-1]} with next id {broker_set.next_broker_id}"
+    if list(members) != sorted(set(members)) or not set(members) <= clean & registered:
+        yield f"SyncStateSet {members}, clean {sorted(clean)}, registered {sorted(registered)}"
+    if list(unclean) != sorted(set(unclean)) or not set(unclean) <= set(ids) - clean:
+        yield f"unclean members {unclean}"
+    if set(unclean) & set(members):
+        yield f"unclean members {unclean} in the SyncStateSet {members}"
+    yield from _broken_mastership(broker_set)
+
+
+def _broken_mastership(broker_set: BrokerSet) -> Iterator[str]:
+    master, epoch = broker_set.master_broker_id, broker_set.master_epoch
+    if master is not None and master not in broker_set.sync_state_set:
+        yield f"master {master} outside the SyncStateSet {broker_set.sync_state_set}"
+    if not 0 <= epoch <= broker_set.highest_epoch_seen <= EPOCH_MAX:
+        yield f"master epoch {epoch}, highest seen {broker_set.highest_epoch_seen}"
+    if broker_set.sync_state_set_epoch < 0:
+        yield f"set epoch {broker_set.sync_state_set_epoch}"
+    if broker_set.master_restarted and master is None:
+        yield "a restarted master without a master"
+    if master is not None and not broker_set.has_had_master:
+        yield "a master without history"
+    if broker_set.tombstone != (not broker_set.replicas):
+        yield f"tombstone {broker_set.tombstone} with {len(broker_set.replicas)} replicas"
+    history = (master is not None, broker_set.sync_state_set, broker_set.has_had_master)
+    if broker_set.tombstone and history != (False, (), False):
+        yield f"a tombstone with history {history}"
