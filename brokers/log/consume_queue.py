@@ -8,12 +8,13 @@ Slot = logical offset of an entry (byte offset / 20).
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import struct
 from bisect import bisect_right
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -51,11 +52,11 @@ class _OpenFiles:
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
-        self._fds: OrderedDict[Path, int] = OrderedDict()
-        self._dirty: set[Path] = set()
-        self._dirty_folders: set[Path] = set()
+        self._fds: OrderedDict[str, int] = OrderedDict()
+        self._dirty: set[str] = set()
+        self._dirty_folders: set[str] = set()
 
-    def fd(self, path: Path, create_bytes: int = 0) -> int:
+    def fd(self, path: str, create_bytes: int = 0) -> int:
         fd = self._fds.get(path)
         if fd is not None:
             self._fds.move_to_end(path)
@@ -64,30 +65,33 @@ class _OpenFiles:
         fd = os.open(path, flags, 0o644)
         if create_bytes:
             os.ftruncate(fd, create_bytes)  # sparse: thousands of queues must not cost their full size
-            self._dirty_folders.update((path.parent, path.parent.parent, path.parent.parent.parent))
+            queue = os.path.dirname(path)
+            topic = os.path.dirname(queue)
+            self._dirty_folders.update((queue, topic, os.path.dirname(topic)))
         self._fds[path] = fd
         while len(self._fds) > self._limit:
             os.close(self._fds.popitem(last=False)[1])
         return fd
 
-    def write(self, path: Path, data: bytes, position: int, create_bytes: int = 0) -> None:
+    def write(self, path: str, data: bytes | bytearray, position: int, create_bytes: int = 0) -> None:
         if os.pwrite(self.fd(path, create_bytes), data, position) != len(data):
             raise LogError(f"{path}: short write")
         self._dirty.add(path)
 
-    def take_unsynced(self) -> tuple[list[Path], list[Path]]:
+    def take_unsynced(self) -> tuple[list[str], list[str]]:
         """(files, folders) written since the last call; the caller makes them durable with `sync_queue_files`."""
         taken = sorted(self._dirty), sorted(self._dirty_folders)
         self._dirty.clear()
         self._dirty_folders.clear()
         return taken
 
-    def remove(self, path: Path) -> None:
+    def remove(self, path: str) -> None:
         fd = self._fds.pop(path, None)
         if fd is not None:
             os.close(fd)
         self._dirty.discard(path)
-        path.unlink(missing_ok=True)
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(path)
 
     def close(self) -> None:
         for fd in self._fds.values():
@@ -98,7 +102,10 @@ class _OpenFiles:
 class ConsumeQueue:
     """One queue. `max_offset` is the slot of the next entry; `last_physical` the message of the newest one, -1 without."""
 
-    __slots__ = ("_directory", "_file_bytes", "_files", "_min", "_min_for", "_starts", "last_physical", "max_offset")
+    __slots__ = (
+        "_directory", "_file_bytes", "_files", "_min", "_min_for", "_path_start", "_path_text", "_starts",
+        "last_physical", "max_offset",
+    )  # fmt: skip
 
     def __init__(self, directory: Path, file_bytes: int, files: _OpenFiles) -> None:
         self._directory = directory
@@ -107,6 +114,8 @@ class ConsumeQueue:
         self._starts: list[int] = []
         self._min = 0
         self._min_for = -1
+        self._path_start = -1
+        self._path_text = ""
         self.max_offset = 0
         self.last_physical = -1
         if directory.is_dir():
@@ -120,7 +129,7 @@ class ConsumeQueue:
         if gap is not None:
             raise LogError(f"{self._directory}: file {segments.file_name(gap)} is missing; remove the consumequeue folder")
         for start in self._starts:
-            size = self._path(start).stat().st_size
+            size = os.stat(self._path(start)).st_size
             if size not in (0, self._file_bytes):
                 raise LogError(
                     f"{self._path(start)} has {size} bytes, {self._file_bytes} are configured:"
@@ -146,8 +155,10 @@ class ConsumeQueue:
         newest = entries[0] if entries else None
         self.last_physical = newest.physical_offset if newest and newest.size != FILLER_SIZE else -1
 
-    def _path(self, start: int) -> Path:
-        return self._directory / segments.file_name(start)
+    def _path(self, start: int) -> str:
+        if start != self._path_start:  # nearly always the newest file
+            self._path_start, self._path_text = start, f"{self._directory}/{segments.file_name(start)}"
+        return self._path_text
 
     def _read_file(self, start: int) -> bytes:
         return os.pread(self._files.fd(self._path(start)), self._file_bytes, 0)
@@ -171,7 +182,7 @@ class ConsumeQueue:
         physical, size, _ = _ENTRY.unpack(head.ljust(ENTRY_BYTES, b"\0"))
         return physical if size > 0 else 1 << 62
 
-    def append(self, slot: int, entries: bytes, last_physical: int) -> int:
+    def append(self, slot: int, entries: bytes | bytearray, last_physical: int) -> int:
         """Writes consecutive entries from `slot`; those already there are skipped. Returns how many were new.
 
         A gap before `slot` is filled with filler entries; a queue without entries begins in the file of `slot` (3.5).
@@ -199,7 +210,7 @@ class ConsumeQueue:
             raise LogError(f"{self._directory}: queue offset jumps from {first} to {slot}")
         self._write(first, _FILLER * (slot - first))
 
-    def _write(self, slot: int, entries: bytes) -> None:
+    def _write(self, slot: int, entries: bytes | bytearray) -> None:
         at = 0
         for offset, count in segments.split_by_file(slot * ENTRY_BYTES, len(entries), self._file_bytes):
             start = segments.file_start(offset, self._file_bytes)
@@ -208,7 +219,8 @@ class ConsumeQueue:
                 self._directory.mkdir(parents=True, exist_ok=True)
                 self._starts.append(start)
                 create = self._file_bytes
-            self._files.write(self._path(start), entries[at : at + count], offset - start, create)
+            piece = entries if count == len(entries) else entries[at : at + count]
+            self._files.write(self._path(start), piece, offset - start, create)
             at += count
 
     def read(self, slot: int, count: int) -> list[Entry]:
@@ -230,7 +242,7 @@ class ConsumeQueue:
             self._min_for = log_min_offset
         return self._min
 
-    def first_slot_where(self, first: int, predicate) -> int:  # noqa: ANN001 (Callable[[Entry], bool])
+    def first_slot_where(self, first: int, predicate: Callable[[Entry], bool]) -> int:
         """Lowest slot from `first` whose entry fulfils `predicate` (false before, true from there on); end when none."""
         low, high = first, self.max_offset
         while low < high:
@@ -267,7 +279,7 @@ class ConsumeQueue:
             self._find_end()
 
 
-def sync_queue_files(files: list[Path], folders: list[Path]) -> None:
+def sync_queue_files(files: list[str], folders: list[str]) -> None:
     """Makes queue files and their names durable. May run on any thread: opens its own descriptors, one at a time."""
     for path in files:
         try:
@@ -279,7 +291,8 @@ def sync_queue_files(files: list[Path], folders: list[Path]) -> None:
         finally:
             os.close(fd)
     for folder in folders:
-        sync_directory(folder)
+        with contextlib.suppress(FileNotFoundError):
+            sync_directory(folder)
 
 
 def _is_kept(entry: Entry, log_min_offset: int) -> bool:
@@ -333,7 +346,7 @@ class ConsumeQueues:
         for queue in self._queues.values():
             queue.keep_valid_below(physical_offset)
 
-    def take_unsynced(self) -> tuple[list[Path], list[Path]]:
+    def take_unsynced(self) -> tuple[list[str], list[str]]:
         """(files, folders) written since the last call, for `sync_queue_files`."""
         return self._files.take_unsynced()
 

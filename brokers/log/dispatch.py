@@ -8,6 +8,7 @@ What this process appended itself is remembered until it is confirmed, so that t
 
 from __future__ import annotations
 
+import logging
 from collections import deque
 from collections.abc import Iterable, Sequence
 
@@ -19,6 +20,9 @@ from brokers.log.scan import LogWalk
 # Unconfirmed messages kept in memory (about 150 bytes each); beyond it they are read back from the log.
 PENDING_RECORDS_MAX = 100_000
 
+_log = logging.getLogger(__name__)
+
+# (topic, queue id, new end slot)
 QueueGrowth = tuple[str, int, int]
 
 
@@ -41,6 +45,7 @@ class Dispatcher:
         self._queues = queues
         self._pending: deque[Record] = deque()
         self._pending_end = -1
+        self._reported = -1
         self.dispatched_offset = 0
         self.last_store_ms = 0
 
@@ -73,7 +78,13 @@ class Dispatcher:
             walk = LogWalk(self._log.read, self.dispatched_offset, target, self._log.file_bytes, check_body=False)
             grown.update(self.build(walk))
             self.dispatched_offset = walk.end
+            self._report(walk)
         return [(topic, queue_id, end) for (topic, queue_id), end in grown.items()]
+
+    def _report(self, walk: LogWalk) -> None:
+        if walk.reason and not walk.incomplete and self._reported != walk.end:
+            self._reported = walk.end
+            _log.error("queues stop growing: log at %d: %s; start this replica with an empty store", walk.end, walk.reason)
 
     def _take_pending(self, target: int) -> list[Record]:
         pending, taken = self._pending, []

@@ -6,7 +6,7 @@ Refuses to know: roles, epochs, who asks for the store.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from brokers.log import segments
@@ -95,7 +95,7 @@ def _durable_file(log: CommitLog, checkpoint: Checkpoint) -> int:
     return min(by_time, _newest_file(log, lambda position, _: position <= checkpoint.flushed_offset))
 
 
-def _newest_file(log: CommitLog, fits) -> int:  # noqa: ANN001 (Callable[[int, int], bool])
+def _newest_file(log: CommitLog, fits: Callable[[int, int], bool]) -> int:
     """Start of the newest file whose first message fits(position, store time in ms); the first file when none does."""
     for start in reversed(log.file_starts):
         head = log.read(start, MESSAGE_BYTES_MIN)

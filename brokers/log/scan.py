@@ -30,7 +30,8 @@ class LogWalk:
     """Iterates over the complete messages from `start`, none of which ends beyond `limit`.
 
     After the iteration `end` is the position behind the last complete record (blank records passed over) and `reason`
-    says in one line why the walk stopped there; it is empty when it reached `limit`.
+    says in one line why the walk stopped there; it is empty when it reached `limit`. `incomplete` tells a record that
+    merely goes on beyond the limit from bytes that are no record.
     A message also has to carry its own position: bytes that an earlier life of the file left behind do not count.
     """
 
@@ -41,6 +42,7 @@ class LogWalk:
         self._check_body = check_body
         self.end = start
         self.reason = ""
+        self.incomplete = False
 
     def __iter__(self) -> Iterator[Record]:
         wanted = WINDOW_BYTES
@@ -53,7 +55,7 @@ class LogWalk:
             if self.end > start or self.reason:
                 wanted = WINDOW_BYTES
             elif needed > reachable:
-                self.reason = "record is incomplete"
+                self.reason, self.incomplete = "record is incomplete", True
             elif len(data) < min(wanted, reachable):
                 self.reason = "log ends"
             else:
@@ -95,7 +97,7 @@ class LogWalk:
         if size != file_end - position:
             self.reason = "blank record does not reach the end of its file"
         elif file_end > self._limit:
-            self.reason = "blank record is not complete"
+            self.reason, self.incomplete = "blank record is not complete", True
         else:
             self.end = file_end
 

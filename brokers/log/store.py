@@ -215,16 +215,37 @@ class MessageStore:
         """Queue offsets go on behind everything in the log, not yet dispatched messages included.
 
         Call on becoming master. Costs what is not dispatched, never what grows with the number of queues.
+        LogError when the log does not end with a complete record.
         """
         self._next_slots.clear()
-        tail = LogWalk(self.log.read, self.dispatched_offset, self.log.end_offset, self.log.file_bytes, check_body=False)
+        tail = self._walk_undispatched()
+        if tail.end != self.log.end_offset:
+            raise LogError(f"the log cannot be read at {tail.end} ({tail.reason}): this replica cannot lead")
+        self._slots_known = True
+
+    def _walk_undispatched(self) -> LogWalk:
+        """Walks what has no entries yet and notes its queue offsets."""
+        log = self.log
+        tail = LogWalk(log.read, self.dispatched_offset, log.end_offset, log.file_bytes, check_body=False)
         for record in tail:
             if has_queue_entry(record.sys_flag):
                 key = (record.topic, record.queue_id)
                 self._next_slots[key] = max(self._next_slot(key), record.queue_offset + 1)
-        if tail.end != self.log.end_offset:
+        return tail
+
+    def cut_incomplete_tail(self) -> int:
+        """Before leading: cuts a record of which the old master sent only a part; returns the end of the log.
+
+        Such a record was acknowledged by nobody. LogError when the log holds bytes that are no record.
+        """
+        self._next_slots.clear()
+        tail = self._walk_undispatched()
+        if tail.reason and not tail.incomplete:
             raise LogError(f"the log cannot be read at {tail.end} ({tail.reason}): this replica cannot lead, start it empty")
         self._slots_known = True
+        if tail.end < self.log.end_offset:
+            self.truncate(tail.end)
+        return self.log.end_offset
 
     # -- writing as slave
 

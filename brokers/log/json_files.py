@@ -1,0 +1,62 @@
+"""The JSON configuration files of a broker (folder `config`): tolerant reading, durable writing, one older copy.
+
+Responsible for: broker-wire-and-storage.md 3.9: the `.bak` copy, fastjson's dialect, rule S12.
+Refuses to know: what topics, groups or offsets are.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from brokers.log.checkpoint import replace_file
+from brokers.log.commit_log import LogError
+from brokers.remoting.fastjson import JsonRejected, dumps, loads
+
+TOPICS_FILE = "topics.json"
+CONSUMER_OFFSET_FILE = "consumerOffset.json"
+SUBSCRIPTION_GROUP_FILE = "subscriptionGroup.json"
+
+
+class JsonFile:
+    """One document, a JSON object. Keys are text: unquoted integer keys of the Java side become their digits."""
+
+    def __init__(self, path: Path | str) -> None:
+        self._path = Path(path)
+        self._backup = self._path.with_name(self._path.name + ".bak")
+        self._worth_keeping = True
+
+    def load(self) -> dict[str, object] | None:
+        """The document, of the `.bak` copy when the file is missing, empty or broken; None when neither exists.
+
+        LogError when there is something but nothing readable: never taken for an empty table.
+        """
+        broken: str | None = None
+        for path in (self._path, self._backup):
+            try:
+                data = path.read_bytes()
+            except FileNotFoundError:
+                continue
+            if data.strip(b"\0 \t\r\n"):
+                try:
+                    return _as_object(loads(data))
+                except JsonRejected as error:
+                    broken = broken or f"{path}: {error}"
+            if path is self._path:
+                self._worth_keeping = False
+        if broken is None:
+            return None
+        raise LogError(f"{broken}; restore the file, or remove it and its .bak copy to start with an empty table")
+
+    def save(self, document: dict[str, object]) -> None:
+        """Keeps the current file as `.bak`, then replaces it; each step is durable before the next."""
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        if self._worth_keeping and self._path.exists():
+            replace_file(self._backup, self._path.read_bytes())
+        replace_file(self._path, dumps(document))
+        self._worth_keeping = True
+
+
+def _as_object(value: object) -> dict[str, object]:
+    if not isinstance(value, dict):
+        raise JsonRejected("not a JSON object")
+    return value
