@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import logging
+from collections import deque
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
@@ -97,7 +98,10 @@ class Connection(asyncio.Protocol):
         self._held_bytes = 0
         self._tasks: set[asyncio.Future[RemotingCommand | None]] = set()
         self._out: list[bytes] = []
+        self._out_bytes = 0
         self._flush_due = False
+        # Requests of one read that wait because the peer does not take the answers to those before them.
+        self._waiting: deque[RemotingCommand] = deque()
         self._writable: asyncio.Future[None] | None = None
         self._lost = self._loop.create_future()
         self._last_read = self._frame_started = self._loop.time()
@@ -161,6 +165,11 @@ class Connection(asyncio.Protocol):
         return self._decoder.partial_bytes
 
     @property
+    def calls_waiting(self) -> int:
+        """Calls of ours without an answer so far."""
+        return len(self._calls)
+
+    @property
     def unsent_bytes(self) -> int:
         """Bytes that the peer has not taken yet."""
         return 0 if self._transport is None else self._transport.get_write_buffer_size()
@@ -179,7 +188,10 @@ class Connection(asyncio.Protocol):
             return
         # One write per event of the loop: responses made together leave in one packet.
         self._out.append(frame)
-        if not self._flush_due:
+        self._out_bytes += len(frame)
+        if self._out_bytes > self._limits.write_pause_bytes:
+            self._flush()
+        elif not self._flush_due:
             self._flush_due = True
             self._loop.call_soon(self._flush)
 
@@ -190,6 +202,7 @@ class Connection(asyncio.Protocol):
             return
         self._transport.write(out[0] if len(out) == 1 else b"".join(out))
         out.clear()
+        self._out_bytes = 0
         if self._writable is not None and self.unsent_bytes > self._limits.write_buffer_bytes:
             self.abort(f"the peer left more than {self._limits.write_buffer_bytes} bytes unread")
 
@@ -217,6 +230,8 @@ class Connection(asyncio.Protocol):
         for command in commands:
             if command.flag & FLAG_RESPONSE:
                 self._take_response(command)
+            elif self._pauses_reading and self._writable is not None:
+                self._waiting.append(command)
             else:
                 self._take_request(command)
         if self._decoder.failure is not None:
@@ -306,7 +321,9 @@ class Connection(asyncio.Protocol):
         if self._writable is not None:
             self._writable.set_result(None)
             self._writable = None
-        if self._pauses_reading and self._transport is not None and not self.closed:
+        while self._waiting and self._writable is None:
+            self._take_request(self._waiting.popleft())
+        if self._pauses_reading and self._writable is None and self._transport is not None and not self.closed:
             self._transport.resume_reading()
 
     def _end(self, reason: str) -> None:
@@ -320,6 +337,7 @@ class Connection(asyncio.Protocol):
         self._held.clear()
         self._held_bytes = 0
         self._out.clear()
+        self._waiting.clear()
 
 
 def _address(name: object) -> str:
