@@ -8,7 +8,6 @@ from __future__ import annotations
 import base64
 import hashlib
 import os
-import socket
 import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -21,6 +20,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from infra import children, jar_store
 from infra.java import Java, find_java
+from infra.ports import pick_block
 from infra.problems import EXIT_USAGE, Problem
 
 HEAP_MB = 256
@@ -46,28 +46,14 @@ class KafkaNode:
         return self.directory / "server.properties"
 
 
-def free_ports(count: int, host: str = "127.0.0.1") -> list[int]:
-    """`count` ports that were free a moment ago, all different."""
-    held = []
-    try:
-        for _ in range(count):
-            one = socket.socket()
-            one.bind((host, 0))
-            held.append(one)
-        return [one.getsockname()[1] for one in held]
-    finally:
-        for one in held:
-            one.close()
-
-
 def plan_nodes(directory: Path, count: int, host: str = "127.0.0.1") -> list[KafkaNode]:
     """`count` nodes (1 or 3) on free ports below `directory`."""
     if count not in NODE_COUNTS:
         raise Problem(f"{count} Kafka nodes are not a quorum", "Use 1 or 3.", EXIT_USAGE)
-    ports = free_ports(2 * count, host)
+    first = pick_block(2 * count, host)
     return [
-        KafkaNode(i + 1, directory / f"node-{i + 1}", f"{host}:{ports[2 * i]}", f"{host}:{ports[2 * i]}",
-                  f"{host}:{ports[2 * i + 1]}")
+        KafkaNode(i + 1, directory / f"node-{i + 1}", f"{host}:{first + 2 * i}", f"{host}:{first + 2 * i}",
+                  f"{host}:{first + 2 * i + 1}")
         for i in range(count)
     ]
 

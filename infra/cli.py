@@ -1,0 +1,116 @@
+"""The `regent` command line: which verbs there are, and how each ends.
+
+Exit codes: 0 done, 1 failed at work, 2 wrong usage, 130 interrupted. A Problem becomes one line on stderr.
+Refuses to know what a verb does: each is a module with `add_arguments(parser, verb)` and `run(arguments)`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import importlib
+import os
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from infra.problems import EXIT_DONE, EXIT_USAGE, Problem
+
+RELEASE = "0.1.0"
+EXIT_INTERRUPTED = 130
+
+
+@dataclass(frozen=True, slots=True)
+class Verb:
+    """One verb: its module (imported only when asked for), one line of help, and examples."""
+
+    module: str
+    line: str
+    examples: tuple[str, ...] = ()
+
+
+VERBS: dict[str, Verb] = {
+    "demo": Verb("infra.cli_demo", "show the main job: kill masters and controllers under load, then ask the history",
+                 ("regent demo", "regent demo --json > report.json", "regent demo --keep --dir /var/tmp/regent")),
+    "up": Verb("infra.cli_up", "start a local cluster and supervise it until Ctrl-C",
+               ("regent up", "regent up --detach --replicas 2", "regent up --kafka-nodes 3 --base-port 19876")),
+    "status": Verb("infra.cli_status", "what runs, who is master, who is in sync, how far the tables are",
+                   ("regent status", "regent status --json")),
+    "down": Verb("infra.cli_down", "stop the cluster of a data folder, and what a crash left of one",
+                 ("regent down", "regent down --dir /var/tmp/regent")),
+    "explain": Verb("infra.cli_history", "why each election of a broker set came out as it did",
+                    ("regent explain broker-a", "regent explain broker-a 3")),
+    "history": Verb("infra.cli_history", "every decision on a broker set, one line each, refusals included",
+                    ("regent history broker-a",)),
+    "state": Verb("infra.cli_history", "the controllers' state at an offset or a moment",
+                  ("regent state --at 42", "regent state --at 2026-11-21T10:00:00Z")),
+    "verify": Verb("infra.cli_history", "fold the landed commands again in Spark and compare digests with the published",
+                   ("regent verify",)),
+    "kafka": Verb("infra.cli_process", "run one local Kafka node", ("regent kafka --config kafka.toml",)),
+    "controller": Verb("infra.cli_process", "run one controller", ("regent controller --config controller.toml",)),
+    "namesrv": Verb("infra.cli_process", "run one name server", ("regent namesrv --listen 0.0.0.0:9876",)),
+    "broker": Verb("infra.cli_process", "run one broker",
+                   ("regent broker --config broker.toml", "regent broker --config broker.toml --listen 0.0.0.0:10911")),
+    "land": Verb("infra.cli_process", "run the job that lands the log in Delta tables", ("regent land --config land.toml",)),
+}
+
+
+def overview() -> str:
+    """What `regent --help` prints."""
+    width = max(map(len, VERBS))
+    lines = [f"  {name:<{width}}  {verb.line}" for name, verb in VERBS.items()]
+    return "\n".join([
+        "usage: regent VERB [options]", "",
+        "RocketMQ-compatible broker sets with automatic failover, where every control decision is an event.", "",
+        *lines, "", "'regent VERB --help' explains one verb. Exit codes: 0 done, 1 failed, 2 wrong usage.",
+    ])
+
+
+def parser_of(name: str) -> argparse.ArgumentParser:
+    """The parser of one verb."""
+    verb = VERBS[name]
+    examples = "\n".join(f"  {line}" for line in verb.examples)
+    parser = argparse.ArgumentParser(
+        prog=f"regent {name}", description=f"{verb.line[0].upper()}{verb.line[1:]}.", allow_abbrev=False,
+        epilog=f"examples:\n{examples}" if examples else None, formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    importlib.import_module(verb.module).add_arguments(parser, name)
+    return parser
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The console script. Never raises."""
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    try:
+        return _dispatch(words)
+    except Problem as problem:
+        print(f"regent: {problem.line()}", file=sys.stderr)
+        return problem.exit_code
+    except KeyboardInterrupt:
+        print("regent: interrupted", file=sys.stderr)
+        return EXIT_INTERRUPTED
+    except BrokenPipeError:  # the reader (head, less) has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return EXIT_DONE
+
+
+def _dispatch(words: list[str]) -> int:
+    if not words or words[0] in ("-h", "--help", "help"):
+        print(overview())
+        return EXIT_DONE if words else EXIT_USAGE
+    if words[0] == "--version":
+        print(f"regent {RELEASE}")
+        return EXIT_DONE
+    name = words[0]
+    if name not in VERBS:
+        near = difflib.get_close_matches(name, VERBS, n=1)
+        hint = f"Did you mean 'regent {near[0]}'?" if near else "'regent --help' lists the verbs."
+        raise Problem(f"unknown command {name!r}", hint, EXIT_USAGE)
+    try:
+        parsed = parser_of(name).parse_args(words[1:])
+    except SystemExit as left:  # argparse has printed help (0) or what is wrong (2)
+        return int(left.code or 0)
+    parsed.verb = name
+    result: int = importlib.import_module(VERBS[name].module).run(parsed)
+    sys.stdout.flush()
+    return result

@@ -1,0 +1,153 @@
+"""`regent kafka|controller|namesrv|broker|land`: run one process from a configuration file and flags.
+
+Every single-valued field of the package's configuration model is a flag; tables (`kafka`, `peers`, ...) take
+KEY=VALUE, lists are given once per item. Refuses to know what the settings mean.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import importlib
+import logging
+import os
+import types
+import typing
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel
+from pydantic_core import PydanticUndefined
+
+from infra import process_logging
+from infra.problems import EXIT_USAGE, Problem
+
+LOG_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")
+# options of this command itself, not of the process
+OWN = ("config", "log_file", "log_level", "verb")
+
+
+@dataclass(frozen=True, slots=True)
+class Runnable:
+    """Where a process's configuration model and its `run(config)` are."""
+
+    config_module: str
+    config_class: str
+    run_module: str
+
+
+RUNNABLE = {
+    "kafka": Runnable("infra.kafka_config", "KafkaConfig", "infra.kafka_process"),
+    "controller": Runnable("processors.config", "ControllerConfig", "processors.controller_process"),
+    "namesrv": Runnable("processors.namesrv_config", "NameServerConfig", "processors.namesrv_process"),
+    "broker": Runnable("brokers.config", "BrokerConfig", "brokers.broker_process"),
+    "land": Runnable("lakehouse.config", "LandConfig", "lakehouse.landing_job"),
+}
+
+
+def add_arguments(parser: argparse.ArgumentParser, verb: str) -> None:
+    """--config, --log-file, --log-level, and one flag per field of the model."""
+    parser.add_argument("--config", metavar="FILE", type=Path, help="TOML file; flags win over it")
+    if verb != "kafka":
+        parser.add_argument("--log-file", metavar="FILE", type=Path, help="rotating log file (default: stderr)")
+        parser.add_argument("--log-level", choices=LOG_LEVELS, default="INFO", help="default INFO")
+    settings = parser.add_argument_group("settings (the names in the TOML file, with _ for -)")
+    for name, field in _model(verb).model_fields.items():
+        _add_field(settings, name, field.annotation, field.default, field.is_required())
+
+
+def _model(verb: str) -> type[BaseModel]:
+    place = RUNNABLE[verb]
+    model: type[BaseModel] = getattr(importlib.import_module(place.config_module), place.config_class)
+    return model
+
+
+def _add_field(group: Any, name: str, annotation: Any, default: object, required: bool) -> None:
+    flag = f"--{name.replace('_', '-')}"
+    kinds = [kind for kind in _members(annotation) if kind is not type(None)]
+    origin = typing.get_origin(kinds[0]) or kinds[0]
+    told = "required" if required else "" if default in (None, PydanticUndefined) else f"default {default}"
+    if origin is dict:
+        group.add_argument(flag, metavar="KEY=VALUE", action="append", help="one entry of the table; may repeat")
+    elif origin in (list, tuple):
+        group.add_argument(flag, metavar="VALUE", action="append", help="may repeat")
+    elif origin is bool:
+        group.add_argument(flag, action=argparse.BooleanOptionalAction, default=None, help=told)
+    elif origin is int:
+        group.add_argument(flag, type=int, metavar="N", help=told)
+    else:
+        group.add_argument(flag, metavar="VALUE", help=told)
+
+
+def _members(annotation: Any) -> tuple[Any, ...]:
+    if typing.get_origin(annotation) in (typing.Union, types.UnionType):
+        return typing.get_args(annotation)
+    if typing.get_origin(annotation) is typing.Annotated:
+        return _members(typing.get_args(annotation)[0])
+    return (annotation,)
+
+
+def overrides(arguments: argparse.Namespace, verb: str) -> dict[str, Any]:
+    """The flags that were given, as fields of the model. Tables from flags lie over the file's tables."""
+    given = {}
+    for name, field in _model(verb).model_fields.items():
+        value = getattr(arguments, name, None)
+        if value is None:
+            continue
+        kinds = [kind for kind in _members(field.annotation) if kind is not type(None)]
+        given[name] = _table(name, value) if typing.get_origin(kinds[0]) is dict else value
+    return given
+
+
+def _table(name: str, entries: list[str]) -> dict[str, str]:
+    table = {}
+    for entry in entries:
+        key, equals, value = entry.partition("=")
+        if not equals or not key:
+            raise Problem(f"--{name} {entry!r} is not KEY=VALUE", "Write for example security.protocol=SSL.", EXIT_USAGE)
+        table[key] = value
+    return table
+
+
+def load_config(verb: str, path: Path | None, given: dict[str, Any]) -> BaseModel:
+    """The process's configuration; Problem (exit 2) with the file, the field and what is wrong."""
+    place = RUNNABLE[verb]
+    module = importlib.import_module(place.config_module)
+    load: Callable[..., BaseModel] = getattr(module, "load", None) or getattr(module, place.config_class).load
+    if path is None and verb == "broker":
+        path = Path(os.devnull)  # an empty file: everything from flags
+    if path is not None and not path.exists():
+        raise Problem(f"configuration {path} does not exist", "Name an existing TOML file with --config.", EXIT_USAGE)
+    try:
+        return load(path, given)
+    except Problem:
+        raise
+    except Exception as error:
+        # each package has its own error type for this; all say file, field and reason in one line
+        if type(error).__module__.split(".")[0] not in ("brokers", "processors", "lakehouse"):
+            raise
+        text = str(error)
+        raise Problem(
+            text if str(path) in text else f"configuration {path}: {text}",
+            f"Correct it; 'regent {verb} --help' lists the settings.", EXIT_USAGE,
+        ) from error
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run the process until it ends or is told to stop (SIGTERM, SIGINT: a clean stop, exit code 0)."""
+    verb = arguments.verb
+    config = load_config(verb, arguments.config, overrides(arguments, verb))
+    if verb != "kafka":
+        process_logging.configure(arguments.log_file, arguments.log_level)
+    try:
+        entry = importlib.import_module(RUNNABLE[verb].run_module).run
+    except ModuleNotFoundError as error:
+        raise Problem(f"regent {verb} is not part of this release ({error.name} is missing)", "") from error
+    logging.getLogger(__name__).info("%s starts as pid %d", verb, os.getpid())
+    try:
+        result = asyncio.run(entry(config)) if asyncio.iscoroutinefunction(entry) else entry(config)
+    except OSError as error:
+        raise Problem(f"{verb} cannot run: {error}", "See its configuration.") from error
+    return int(result or 0)

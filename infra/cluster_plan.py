@@ -1,0 +1,187 @@
+"""What a local cluster consists of: its processes, their addresses and their configuration, as data.
+
+Refuses to know how a process is started and whether it runs. The configuration's meaning is the packages' own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from infra.data_folder import DataFolder
+from infra.ports import pick_block
+from infra.problems import EXIT_USAGE, Problem
+
+REPLICAS_MAX = 9
+CONTROLLERS_MAX = 9
+BROKER_SET = "broker-a"
+CLUSTER_NAME = "regent"
+# RocketMQ allots 1 GiB at once; on a laptop small files show rolling and recovery, and cost nothing
+COMMIT_LOG_FILE_BYTES = 16 * 1024 * 1024
+CONSUME_QUEUE_FILE_ENTRIES = 30_000
+PORTS_PER_BROKER = 4
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterOptions:
+    """What a person chose. `kafka` replaces the local Kafka when it is not empty."""
+
+    replicas: int = 3
+    controllers: int = 2
+    kafka_nodes: int = 1
+    host: str = "127.0.0.1"
+    advertise_host: str | None = None
+    base_port: int = 0
+    kafka: Mapping[str, str] = field(default_factory=dict)
+    land: bool = True
+
+    def check(self) -> None:
+        """Problem when the numbers make no cluster."""
+        if not 1 <= self.replicas <= REPLICAS_MAX:
+            raise Problem(f"--replicas {self.replicas} is out of range", f"Use 1 to {REPLICAS_MAX}.", EXIT_USAGE)
+        if not 1 <= self.controllers <= CONTROLLERS_MAX:
+            raise Problem(f"--controllers {self.controllers} is out of range", f"Use 1 to {CONTROLLERS_MAX}.", EXIT_USAGE)
+        if self.kafka_nodes not in (1, 3):
+            raise Problem(f"--kafka-nodes {self.kafka_nodes} is no choice", "Use 1 or 3.", EXIT_USAGE)
+        if self.base_port and not 1024 <= self.base_port <= 65_000:
+            raise Problem(f"--base-port {self.base_port} is out of range", "Use 1024 to 65000.", EXIT_USAGE)
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessSpec:
+    """One process: `kind` is the verb of the command line that runs it, `config` what its file holds.
+
+    `address` answers REGENT_PROCESS_STATUS (None for Kafka and the landing job); `listens` must be free at start.
+    """
+
+    name: str
+    kind: str
+    config: dict[str, Any]
+    listens: tuple[str, ...]
+    address: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterPlan:
+    """All processes in the order of their start, and what clients need to know."""
+
+    processes: tuple[ProcessSpec, ...]
+    kafka: dict[str, str]
+    controllers: tuple[str, ...]
+    name_servers: tuple[str, ...]
+    base_port: int
+
+    def of_kind(self, kind: str) -> tuple[ProcessSpec, ...]:
+        return tuple(spec for spec in self.processes if spec.kind == kind)
+
+
+@dataclass(slots=True)
+class _Ports:
+    """Hands out ports in a row from one block, so that a cluster's addresses are easy to remember."""
+
+    host: str
+    advertise_host: str
+    next_port: int
+
+    def take(self) -> tuple[str, str]:
+        port, self.next_port = self.next_port, self.next_port + 1
+        return f"{self.host}:{port}", f"{self.advertise_host}:{port}"
+
+
+def ports_needed(options: ClusterOptions) -> int:
+    """Name server, controllers, Kafka, and brokers including the ones that may be added later."""
+    return 1 + options.controllers + 2 * options.kafka_nodes + PORTS_PER_BROKER * REPLICAS_MAX
+
+
+def make_plan(folder: DataFolder, cluster_id: str, options: ClusterOptions, java_home: Path, jars: Path) -> ClusterPlan:
+    """The whole cluster. With base_port 0 a free block is picked."""
+    options.check()
+    first = options.base_port or pick_block(ports_needed(options), options.host)
+    ports = _Ports(options.host, options.advertise_host or options.host, first)
+    name_server = _name_server(ports)
+    controllers = [ports.take() for _ in range(options.controllers)]
+    kafka_specs = [] if options.kafka else _kafka(folder, cluster_id, options, ports)
+    kafka = dict(options.kafka) or {"bootstrap.servers": ",".join(s.config["advertise"] for s in kafka_specs)}
+    advertised = tuple(advertise for _, advertise in controllers)
+    plan = [*kafka_specs, *_controllers(folder, cluster_id, options, controllers, kafka), name_server]
+    if options.land:
+        plan.append(_land(folder, kafka, java_home, jars))
+    for number in range(1, options.replicas + 1):
+        plan.append(_broker(folder, number, ports, advertised, (name_server.config["listen"],), kafka))
+    return ClusterPlan(tuple(plan), kafka, advertised, (f"{ports.advertise_host}:{first}",), first)
+
+
+def broker_spec(folder: DataFolder, options: ClusterOptions, plan: ClusterPlan, number: int) -> ProcessSpec:
+    """One more broker of the set, for a running cluster. Its ports were set aside by the plan."""
+    if not 1 <= number <= REPLICAS_MAX:
+        raise Problem(f"no place for replica {number}", f"A local set has at most {REPLICAS_MAX}.", EXIT_USAGE)
+    kafka_ports = 0 if options.kafka else 2 * options.kafka_nodes
+    first = plan.base_port + 1 + options.controllers + kafka_ports + PORTS_PER_BROKER * (number - 1)
+    ports = _Ports(options.host, options.advertise_host or options.host, first)
+    return _broker(folder, number, ports, plan.controllers, plan.name_servers, plan.kafka)
+
+
+def _name_server(ports: _Ports) -> ProcessSpec:
+    listen, _ = ports.take()
+    return ProcessSpec("namesrv-1", "namesrv", {"listen": listen}, (listen,), listen)
+
+
+def _kafka(folder: DataFolder, cluster_id: str, options: ClusterOptions, ports: _Ports) -> list[ProcessSpec]:
+    taken = [(ports.take(), ports.take()) for _ in range(options.kafka_nodes)]
+    voters = {str(i): quorum[0] for i, (_, quorum) in enumerate(taken, start=1)}
+    return [
+        ProcessSpec(
+            f"kafka-{i}", "kafka",
+            {"node_id": i, "cluster": cluster_id, "listen": serve[0], "advertise": serve[1], "quorum": quorum[0],
+             "data_dir": str(folder.data_of(f"kafka-{i}")), "log_file": str(folder.log_of(f"kafka-{i}")),
+             "voters": voters},
+            (serve[0], quorum[0]),
+        )
+        for i, (serve, quorum) in enumerate(taken, start=1)
+    ]
+
+
+def _controllers(
+    folder: DataFolder, cluster_id: str, options: ClusterOptions, addresses: list[tuple[str, str]],
+    kafka: dict[str, str],
+) -> list[ProcessSpec]:
+    names = [f"controller-{i}" for i in range(1, len(addresses) + 1)]
+    return [
+        ProcessSpec(
+            name, "controller",
+            {"controller_id": name, "listen": listen, "advertise": advertise,
+             "data_dir": str(folder.data_of(name)), "cluster_id": cluster_id, "local_cluster": True,
+             "peers": {n: a[1] for n, a in zip(names, addresses, strict=True) if n != name}, "kafka": kafka},
+            (listen,), listen,
+        )
+        for name, (listen, advertise) in zip(names, addresses, strict=True)
+    ]
+
+
+def _land(folder: DataFolder, kafka: dict[str, str], java_home: Path, jars: Path) -> ProcessSpec:
+    config = {
+        "tables_dir": str(folder.tables), "checkpoint_dir": str(folder.data_of("land") / "checkpoints"),
+        "jars_dir": str(jars), "java_home": str(java_home), "kafka": kafka,
+    }
+    return ProcessSpec("land", "land", config, ())
+
+
+def _broker(
+    folder: DataFolder, number: int, ports: _Ports, controllers: tuple[str, ...], name_servers: tuple[str, ...],
+    kafka: dict[str, str],
+) -> ProcessSpec:
+    name = f"{BROKER_SET}-{number}"
+    second, _ = ports.take()  # Java slaves ask for topics two ports below the one that is advertised
+    ha_listen, ha_advertise = ports.take()
+    listen, advertise = ports.take()
+    ports.take()
+    config = {
+        "cluster_name": CLUSTER_NAME, "broker_name": BROKER_SET, "listen": listen, "advertise": advertise,
+        "ha_listen": ha_listen, "ha_advertise": ha_advertise, "store_dir": str(folder.data_of(name)),
+        "controllers": list(controllers), "name_servers": list(name_servers),
+        "commit_log_file_bytes": COMMIT_LOG_FILE_BYTES, "consume_queue_file_entries": CONSUME_QUEUE_FILE_ENTRIES,
+        "min_in_sync_replicas": 2, "all_ack": True, "kafka": kafka,
+    }
+    return ProcessSpec(name, "broker", config, (listen, ha_listen, second), listen)

@@ -1,0 +1,34 @@
+"""Is a process ready? One question per kind of process, answered now, without waiting.
+
+Refuses to know who asks and how often.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from infra import kafka_server, process_status
+from infra.cluster_plan import ClusterPlan, ProcessSpec
+from lakehouse import status as landing_status
+
+ASK_TIMEOUT_MS = 500
+
+
+def is_ready(spec: ProcessSpec, plan: ClusterPlan, pid: int) -> bool:
+    """Kafka: topics can be created. Landing: its status file says so and is of this process. Others: they say so."""
+    if spec.kind == "kafka":
+        return kafka_server.is_ready(plan.kafka["bootstrap.servers"], len(plan.of_kind("kafka")))
+    if spec.kind == "land":
+        return landing_is_ready(spec.config, pid)
+    answer = process_status.ask_once(spec.address or "", ASK_TIMEOUT_MS)
+    return bool(answer and answer.get("ready"))
+
+
+def landing_is_ready(config: Mapping[str, object], pid: int) -> bool:
+    """The status file is written by process `pid` and says ready; an old file of a predecessor does not count."""
+    try:
+        found = landing_status.read_status(Path(str(config["tables_dir"])))
+    except ValueError:
+        return False
+    return found is not None and found.pid == pid and found.ready
