@@ -242,9 +242,9 @@ class MessageStore:
         tail = self._walk_undispatched()
         if tail.reason and not tail.incomplete:
             raise LogError(f"the log cannot be read at {tail.end} ({tail.reason}): this replica cannot lead, start it empty")
-        self._slots_known = True
         if tail.end < self.log.end_offset:
             self.truncate(tail.end)
+        self._slots_known = True
         return self.log.end_offset
 
     # -- writing as slave

@@ -1,0 +1,134 @@
+"""Where a log ends, row by row of the completeness rule."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from brokers.log.records import encode_blank
+from brokers.log.scan import LogWalk, end_of_valid_log, is_record_boundary
+from tests.unit.brokers.log.log_samples import GOLDEN, encoded, message, sized
+
+FILE = 1024
+
+
+def reader(data: bytes, window: int = 1 << 20):
+    """Reads as a commit log does: never across a file."""
+    return lambda offset, count: data[offset : min(offset + min(count, window), offset - offset % FILE + FILE)]
+
+
+def three_messages() -> bytes:
+    data = b""
+    for slot in range(3):
+        data += encoded(message(body=b"body %d" % slot), slot, len(data))
+    return data
+
+
+def padded(data: bytes) -> bytes:
+    return data + bytes(-len(data) % FILE)
+
+
+def test_the_end_of_a_real_log_is_found() -> None:
+    data = (GOLDEN / "commitlog_first_8k").read_bytes()
+    walk = LogWalk(lambda at, n: data[at : at + n], 0, len(data), 16 << 20, check_body=True)
+    records = list(walk)
+    assert (walk.end, len(records), records[10].topic) == (7302, 25, "SCHEDULE_TOPIC_XXXX")
+    assert records[10].tags_code == 1795226936024
+
+
+def test_zeros_end_the_scan() -> None:
+    data = three_messages()
+    assert end_of_valid_log(reader(padded(data)), 0, FILE, FILE) == (len(data), "magic is not that of a record")
+
+
+@pytest.mark.parametrize("what", ["magic", "body", "size", "length", "half", "position"])
+def test_a_broken_last_message_is_not_counted(what: str) -> None:
+    data = three_messages()
+    start = len(data) // 3 * 2
+    broken = bytearray(data)
+    if what == "half":
+        broken[start + 50 :] = bytes(len(data) - start - 50)
+    else:
+        at = {"magic": 4, "body": 88, "size": 2, "length": 87, "position": 35}[what]
+        broken[start + at] ^= 0x01
+    assert end_of_valid_log(reader(padded(bytes(broken))), 0, FILE, FILE)[0] == start
+
+
+@given(st.integers(0, 1023))
+def test_a_tear_anywhere_ends_the_log_at_a_message_in_front_of_it(tear: int) -> None:
+    data = three_messages()
+    end, _ = end_of_valid_log(reader(padded(data[:tear])), 0, FILE, FILE)
+    third = len(data) // 3
+    # the last byte of a record may itself be zero, so that a tear in front of it changes nothing
+    assert end in (tear // third * third, min(len(data), -(-tear // third) * third))
+    assert end <= len(data)
+
+
+@pytest.mark.parametrize("left", [8, 9, 91, 100])
+def test_a_blank_record_leads_to_the_next_file(left: int) -> None:
+    first = encoded(sized(FILE - left))
+    second = encoded(message(), 1, FILE)
+    data = padded(first + encode_blank(left)) + second
+    walk = LogWalk(reader(padded(data)), 0, 2 * FILE, FILE, check_body=True)
+    assert [record.physical_offset for record in walk] == [0, FILE]
+    assert walk.end == FILE + len(second)
+
+
+def test_a_blank_record_of_another_length_ends_the_log() -> None:
+    data = padded(three_messages() + encode_blank(50))
+    assert end_of_valid_log(reader(data), 0, FILE, FILE)[0] == len(three_messages())
+
+
+def test_a_record_that_runs_past_its_file_ends_the_log() -> None:
+    data = padded(encoded(sized(FILE + 1)))
+    assert end_of_valid_log(reader(data), 0, len(data), FILE)[0] == 0
+
+
+def test_the_limit_ends_the_walk_in_front_of_a_record_that_crosses_it() -> None:
+    data = three_messages()
+    third = len(data) // 3
+    for limit in range(len(data) + 1):
+        walk = LogWalk(reader(data), 0, limit, FILE, check_body=False)
+        assert len(list(walk)) == limit // third
+        assert walk.end == limit // third * third
+        assert walk.incomplete is (limit % third != 0)
+
+
+def test_a_blank_record_beyond_the_limit_is_incomplete() -> None:
+    data = padded(encoded(sized(FILE - 100)) + encode_blank(100))
+    walk = LogWalk(reader(data), 0, FILE - 1, FILE, check_body=False)
+    assert len(list(walk)) == 1
+    assert (walk.end, walk.incomplete) == (FILE - 100, True)
+
+
+def test_a_record_larger_than_the_window_is_read_again_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("brokers.log.scan.WINDOW_BYTES", 100)
+    data = encoded(sized(400)) + encoded(sized(99), 1, 400) + encoded(sized(300), 2, 499)
+    walk = LogWalk(reader(padded(data)), 0, FILE, FILE, check_body=True)
+    assert [record.size for record in walk] == [400, 99, 300]
+
+
+def test_a_reader_that_ends_early_ends_the_walk() -> None:
+    data = three_messages()[:-5]
+    walk = LogWalk(reader(data), 0, FILE, FILE, check_body=True)
+    assert len(list(walk)) == 2
+    assert walk.reason == "log ends"
+
+
+@given(st.binary(max_size=600))
+def test_hostile_bytes_end_the_walk(data: bytes) -> None:
+    end, _ = end_of_valid_log(reader(data), 0, 2 * FILE, FILE)
+    assert end <= 2 * FILE
+
+
+def test_boundaries_are_where_records_start() -> None:
+    data = three_messages()
+    third = len(data) // 3
+    log = padded(data + encode_blank(FILE - len(data)))
+    allowed = [at for at in range(FILE + 3) if is_record_boundary(reader(log), at, FILE, FILE)]
+    assert allowed == [0, third, 2 * third, 3 * third, FILE, FILE + 1, FILE + 2]
+
+
+def test_a_broken_message_is_no_boundary() -> None:
+    data = bytearray(three_messages())
+    data[88] ^= 1
+    assert not is_record_boundary(reader(bytes(data)), 0, len(data), FILE)
