@@ -107,6 +107,10 @@ class ReplicaCore:
     def epochs(self) -> EpochHistory:
         return self.log.epochs
 
+    @property
+    def is_master(self) -> bool:
+        return self._master is not None
+
     def can_accept_writes(self) -> str | None:
         """Why a write must be refused now, before anything is written; None when it may be tried."""
         if self._master is None:
@@ -325,11 +329,13 @@ class ReplicaCore:
             return effects
         return self.log.was_cut(end_offset, "role changed meanwhile")
 
-    def storage_failed(self, reason: str, now_ms: int) -> list[Effect]:
-        """The disk refused an effect: nothing here can be vouched for until it has caught up (S5)."""
+    def storage_failed(self, reason: str, end_offset: int, now_ms: int) -> list[Effect]:
+        """The disk refused an effect; the log really ends at `end_offset`. Nothing here can be
+        vouched for until it has caught up (S5)."""
         self._now_ms = now_ms
         self.clean = False
         effects = self._leave_role(f"storage failed: {reason}")
+        effects += self.log.was_cut(end_offset, "storage failed")
         return effects + self._role_effects("storage_failed")
 
     def _trust_when_caught_up(self) -> None:

@@ -212,7 +212,7 @@ class MasterRole:
     def _set_event(self, kind: str, members: Iterable[int], new_epoch: int, code: int) -> ReportEvent:
         base = self.sync.proposal.base_set_epoch if self.sync.proposal else self.sync.set_epoch
         fields = {
-            "members": sorted(members),
+            "members": tuple(sorted(members)),
             "base_epoch": base,
             "new_epoch": new_epoch,
             "code": code,

@@ -1,0 +1,132 @@
+"""The epoch history on disk: RocketMQ's epochFileCheckpoint, and beside it the highest epoch heard of.
+
+Responsible for: the text format of broker-wire-and-storage.md 2.7 and durable replacement (design S12).
+Refuses to know: when a history changes and why. What cannot be read is refused, never guessed: a
+wrong label can make two different logs look equal.
+"""
+
+from __future__ import annotations
+
+import zlib
+from pathlib import Path
+
+from brokers.ha.epochs import EPOCH_MAX, EpochError, EpochHistory
+from brokers.log.checkpoint import replace_file
+
+FILE_BYTES_MAX = 1024 * 1024
+CRC_MASK = 0x7FFFFFFF
+CRC_UNCHECKED = 0
+
+
+class EpochFileError(Exception):
+    """Neither the epoch file nor its copy can be read; the text says what an operator can do."""
+
+
+def format_epochs(epochs: EpochHistory) -> str:
+    """Count, CRC-32 of what follows, then `epoch-startOffset` lines, each ended by LF."""
+    lines = "".join(f"{entry.epoch}-{entry.start_offset}\n" for entry in epochs.entries)
+    return f"{len(epochs.entries)}\n{zlib.crc32(lines.encode()) & CRC_MASK}\n{lines}"
+
+
+def parse_epochs(text: str) -> EpochHistory:
+    """ValueError when count, CRC (0: not to be checked) or the entries are not as they were written."""
+    head = text.split("\n", 2)
+    if len(head) != 3:
+        raise ValueError("fewer than two lines")
+    count, crc, lines = _number(head[0]), _number(head[1]), head[2]
+    if crc not in (CRC_UNCHECKED, zlib.crc32(lines.encode()) & CRC_MASK):
+        raise ValueError(f"checksum is not {crc}")
+    pairs = [line.split("-") for line in lines.splitlines()]
+    if len(pairs) != count or any(len(pair) != 2 for pair in pairs):
+        raise ValueError(f"{len(pairs)} entries, {count} announced")
+    try:
+        return EpochHistory.from_pairs((_number(epoch), _number(start)) for epoch, start in pairs)
+    except EpochError as error:
+        raise ValueError(str(error)) from error
+
+
+def _number(text: str) -> int:
+    text = text.strip()
+    if not (text.isascii() and text.isdigit() and len(text) <= 19):
+        raise ValueError(f"{text!r} is not a number")
+    return int(text)
+
+
+class EpochFile:
+    """`path`, `path`.bak (a second copy of the same content) and `path`Seen.
+
+    RocketMQ keeps the *previous* content in .bak. Read after the newest entry got lost, that would put
+    the newest bytes under an older label; so ours is written after the file itself, with equal content.
+    """
+
+    def __init__(self, path: Path | str) -> None:
+        self.path = Path(path)
+        self.from_backup = False
+        self._backup = self.path.with_name(self.path.name + ".bak")
+        self._seen = self.path.with_name(self.path.name + "Seen")
+        self._written = EpochHistory()
+        self._seen_on_disk = 0
+
+    def load(self) -> tuple[EpochHistory, int]:
+        """(history, highest epoch seen); both empty for a fresh replica. EpochFileError when torn.
+
+        Sets `from_backup` when only the copy was readable: such a replica cannot vouch for its newest
+        entry and should count as unclean (S5).
+        """
+        self._written = self._load_history()
+        self._seen_on_disk = self._load_seen()
+        return self._written, max(self._seen_on_disk, self._written.newest_epoch)
+
+    def _load_history(self) -> EpochHistory:
+        if not self.path.exists() and not self._backup.exists():
+            return EpochHistory()
+        reasons = []
+        for path in (self.path, self._backup):
+            try:
+                epochs = parse_epochs(_read_text(path))
+            except (OSError, ValueError) as error:
+                reasons.append(f"{path}: {error}")
+                continue
+            self.from_backup = path == self._backup
+            return epochs
+        raise EpochFileError(
+            f"epoch file unreadable ({'; '.join(reasons)}): "
+            "move the store folder away and start this replica empty"
+        )
+
+    def _load_seen(self) -> int:
+        if not self._seen.exists():
+            return 0
+        try:
+            epoch, crc = (_number(part) for part in _read_text(self._seen).split())
+            if crc != zlib.crc32(str(epoch).encode()) & CRC_MASK or epoch > EPOCH_MAX:
+                raise ValueError("checksum is wrong")
+        except (OSError, ValueError) as error:
+            raise EpochFileError(
+                f"{self._seen}: {error}: move the store folder away and start this replica empty"
+            ) from error
+        return epoch
+
+    def save(self, epochs: EpochHistory, epoch_seen: int) -> None:
+        """Durable on return. An empty history is not written (2.7): its labels cover no bytes then.
+
+        OSError when the disk refuses.
+        """
+        wanted = epochs or self._written
+        # Entries that stay on disk vouch for their own epochs; written first, so that a cut loses none.
+        if epoch_seen > max(self._seen_on_disk, wanted.newest_epoch):
+            crc = zlib.crc32(str(epoch_seen).encode()) & CRC_MASK
+            replace_file(self._seen, f"{epoch_seen} {crc}\n".encode())
+            self._seen_on_disk = epoch_seen
+        if wanted != self._written:
+            content = format_epochs(wanted).encode()
+            replace_file(self.path, content)
+            self._backup.write_bytes(content)
+            self._written = wanted
+
+
+def _read_text(path: Path) -> str:
+    data = path.read_bytes()
+    if len(data) > FILE_BYTES_MAX:
+        raise ValueError(f"{len(data)} bytes are too many")
+    return data.decode("utf-8")

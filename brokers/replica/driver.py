@@ -1,0 +1,364 @@
+"""The asyncio shell of a replica: performs the core's effects on sockets, store and epoch file.
+
+Responsible for: one step at a time, effects strictly in order, disk before network; the tick; waiting for
+the confirm offset. Refuses to know: what a step means (core.py), client requests, how the controller is
+reached (hooks).
+
+How a broker is put together from it:
+
+    epoch_file = EpochFile(root / "epochFileCheckpoint")
+    epochs, seen = epoch_file.load()
+    core = ReplicaCore(config, broker_id=..., incarnation=..., clean=... and not epoch_file.from_backup,
+                       epochs=epochs, epoch_seen=seen, log_end=store.log_end, log_min=store.log_min,
+                       confirm_offset=store.confirm_offset)
+    driver = ReplicaDriver(core, store, epoch_file, ReplicaHooks(...))
+    driver.listen("127.0.0.1", 10912); driver.start()
+    driver.notice(RoleNotice(...))                      # from every answer and 1008 of the controller
+
+    # a send, without an await between the first two lines:
+    if refusal := driver.can_accept_writes(): ...       # answer code 1, nothing was written
+    result = store.put(message, now); driver.log_grew(result.end_offset)
+    outcome = await driver.wait_confirmed(result.end_offset, timeout_ms)   # CONFIRMED -> code 0, else 12
+
+    await driver.stop()
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import logging
+import time
+from collections import deque
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Protocol
+
+from brokers.ha.epoch_file import EpochFile
+from brokers.ha.epochs import EpochHistory
+from brokers.ha.transport import FileRangeLike, HaTransport
+from brokers.log.commit_log import LogError
+from brokers.log.scan import LogWalk
+from brokers.replica import effects as fx
+from brokers.replica.core import ReplicaCore
+from brokers.replica.roles import RoleNotice
+from brokers.replica.waiters import Confirmation, ConfirmWaiters
+
+logger = logging.getLogger(__name__)
+
+TICK_MS = 25
+PROPOSE_TIMEOUT_MS = 3000
+ROLE_CHANGES_KEPT = 100
+INCOMPLETE_REASONS = frozenset({"record is incomplete", "blank record is not complete"})
+
+
+class ReplicaStore(Protocol):
+    """The part of brokers.log.MessageStore a replica needs. Offsets are physical, in bytes."""
+
+    @property
+    def log_end(self) -> int: ...
+    @property
+    def log_min(self) -> int: ...
+    @property
+    def dispatched_offset(self) -> int: ...
+    def append_raw(self, offset: int, data: bytes | memoryview) -> None: ...
+    def truncate(self, to_offset: int) -> int: ...
+    def is_message_start(self, offset: int) -> bool: ...
+    def read_log(self, offset: int, max_bytes: int) -> bytes: ...
+    def file_range(self, offset: int, max_bytes: int) -> FileRangeLike | None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class AlterResult:
+    """Answer to a proposal. `code` None: unknown (timeout, connection lost, 2007)."""
+
+    code: int | None
+    members: tuple[int, ...] | None = None
+    set_epoch: int | None = None
+    master_epoch: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaHooks:
+    """What the broker around does. Plain callables run inside a step: short, and no call back in."""
+
+    on_role_changed: Callable[[fx.RoleChanged], Awaitable[None]]
+    propose: Callable[[fx.ProposeSyncSet, str], Awaitable[AlterResult]]  # effect, command id (hex)
+    ask_controller: Callable[[bool], None]  # elect?
+    on_confirm: Callable[[int], None]
+    report: Callable[[str, dict[str, object]], None]
+
+
+class ReplicaDriver:
+    """Invariant: the core knows of every byte in the store before anything else happens to it."""
+
+    def __init__(
+        self,
+        core: ReplicaCore,
+        store: ReplicaStore,
+        epoch_file: EpochFile,
+        hooks: ReplicaHooks,
+        *,
+        clock_ms: Callable[[], int] = lambda: time.monotonic_ns() // 1_000_000,
+    ) -> None:
+        """Needs a running event loop; everything is called on it."""
+        self.core = core
+        self._store = store
+        self._epoch_file = epoch_file
+        self._hooks = hooks
+        self._clock_ms = clock_ms
+        self._loop = asyncio.get_running_loop()
+        self._transport = HaTransport(self, store.file_range)
+        self._waiters: ConfirmWaiters[asyncio.Future[Confirmation]] = ConfirmWaiters(_release)
+        self._grown_to: int | None = None
+        self._queue: deque[fx.Effect] = deque()
+        self._performing = False
+        self._stopped = False
+        self._tick_handle: asyncio.TimerHandle | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._role_changes: deque[fx.RoleChanged] = deque(maxlen=ROLE_CHANGES_KEPT)
+        self._role_task: asyncio.Task[None] | None = None
+
+    # -- life -------------------------------------------------------------------------------------
+
+    def listen(self, host: str, port: int) -> int:
+        """Accept HA links; returns the port bound. OSError when it is taken."""
+        return self._transport.listen(host, port)
+
+    def start(self) -> None:
+        """Begin to tick. The replica is FENCED until a notice comes."""
+        self._tick()
+
+    async def stop(self) -> None:
+        """Close links, abort waiters, end tasks. The store stays open; it is the caller's."""
+        self._stopped = True
+        if self._tick_handle is not None:
+            self._tick_handle.cancel()
+        self._transport.close()
+        self._waiters.abort()
+        for task in list(self._tasks):
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def _tick(self) -> None:
+        if self._stopped:
+            return
+        self._tick_handle = self._loop.call_later(TICK_MS / 1000, self._tick)
+        self._step(self.core.tick)
+        self._waiters.expire(self._clock_ms())
+
+    # -- for the broker -----------------------------------------------------------------------------
+
+    def notice(self, notice: RoleNotice) -> None:
+        """Whatever the controller said about the set."""
+        self._step(self.core.on_role_notice, notice)
+
+    def can_accept_writes(self) -> str | None:
+        """Why a write must be refused now; None when it may be put into the store at once."""
+        return "stopped" if self._stopped else self.core.can_accept_writes()
+
+    def log_grew(self, end_offset: int) -> None:
+        """The master put messages up to `end_offset` into the store. Growth of one turn of the event
+        loop goes out together."""
+        if self._grown_to is None:
+            self._loop.call_soon(self._step, _nothing)
+        self._grown_to = end_offset
+
+    async def wait_confirmed(self, end_offset: int, timeout_ms: int) -> Confirmation:
+        """Until everything below `end_offset` is confirmed. Only CONFIRMED is success; the others mean
+        unknown: the bytes are in this log and may be confirmed later, or be cut."""
+        return await self.confirmation(end_offset, timeout_ms)
+
+    def confirmation(self, end_offset: int, timeout_ms: int) -> asyncio.Future[Confirmation]:
+        """As wait_confirmed, as a future: for many waits without a task each."""
+        future: asyncio.Future[Confirmation] = self._loop.create_future()
+        if self._stopped or not self.core.is_master:
+            future.set_result(Confirmation.ABORTED)
+        elif end_offset <= self.core.confirm_offset:
+            future.set_result(Confirmation.CONFIRMED)
+        elif not self._waiters.add(end_offset, self._clock_ms() + timeout_ms, future):
+            future.set_result(Confirmation.TOO_MANY)
+        return future
+
+    def log_trimmed(self) -> None:
+        """Old files of the store were deleted."""
+        self._step(self.core.log_trimmed, self._store.log_min)
+
+    # -- transport ----------------------------------------------------------------------------------
+
+    def on_opened(self, link_id: int, *, outbound: bool) -> None:
+        self._step(partial(self.core.link_opened, link_id, outbound=outbound))
+
+    def on_data(self, link_id: int, data: memoryview) -> None:
+        self._step(self.core.link_data, link_id, data)
+
+    def on_closed(self, link_id: int, reason: str) -> None:
+        self._step(self.core.link_closed, link_id, reason)
+
+    def on_flow(self, link_id: int, *, blocked: bool) -> None:
+        self._step(partial(self.core.link_flow, link_id, blocked=blocked))
+
+    def on_connect_failed(self, reason: str) -> None:
+        self._step(self.core.connect_failed)
+
+    # -- effects ------------------------------------------------------------------------------------
+
+    def _step(self, method: Callable[..., list[fx.Effect]], *args: object) -> None:
+        """Call the core once and do what it says. An error of our own ends all promises, loudly."""
+        if self._stopped:
+            return
+        try:
+            self._tell_growth()
+            self._perform(method(*args, now_ms=self._clock_ms()))
+        except BaseException:
+            self._abandon()
+            raise
+
+    def _tell_growth(self) -> None:
+        """Before any other step: the core learns of what was put into the store since the last one."""
+        grown_to, self._grown_to = self._grown_to, None
+        if grown_to is not None:
+            self._perform(self.core.log_grew(grown_to, self._clock_ms()))
+
+    def _abandon(self) -> None:
+        logger.critical("replica %d stops: an error of its own", self.core.broker_id)
+        self._stopped = True
+        self._queue.clear()
+        self._transport.close()
+        self._waiters.abort()
+
+    def _perform(self, effects: list[fx.Effect]) -> None:
+        """In order; what the core adds while answering a disk effect comes behind the rest."""
+        assert not self._performing, "a step began inside a step"
+        self._performing = True
+        self._queue.extend(effects)
+        try:
+            while self._queue:
+                self._queue.extend(self._perform_safely(self._queue.popleft()) or ())
+        finally:
+            self._performing = False
+
+    def _perform_safely(self, effect: fx.Effect) -> list[fx.Effect] | None:
+        try:
+            return self._perform_one(effect)
+        except (OSError, LogError) as error:
+            logger.error("storage failed at %s: %s", type(effect).__name__, error)
+            # What stands behind the failed effect was promised on its strength: only partings stay.
+            partings = [item for item in self._queue if isinstance(item, _PARTINGS)]
+            self._queue.clear()
+            self._queue.extend(partings)
+            return self.core.storage_failed(str(error), self._store.log_end, self._clock_ms())
+
+    def _perform_one(self, effect: fx.Effect) -> list[fx.Effect] | None:
+        match effect:
+            case fx.SendRange(link_id, header, offset, count):
+                self._transport.send(link_id, header, offset, count)
+            case fx.SendBytes(link_id, data):
+                self._transport.send(link_id, data)
+            case fx.AppendRaw(offset, data):
+                self._store.append_raw(offset, data)
+            case fx.ConfirmMoved(offset):
+                self._waiters.confirm(offset)
+                self._hooks.on_confirm(offset)
+            case fx.WriteEpochs(entries, epoch_seen):
+                self._epoch_file.save(EpochHistory(entries), epoch_seen)
+            case fx.TruncateLog() | fx.CutIncompleteTail():
+                return self._cut(effect)
+            case fx.CloseLink(link_id, reason):
+                logger.info("HA link %d closed: %s", link_id, reason)
+                self._transport.close_link(link_id)
+            case fx.ConnectHa(address):
+                self._transport.connect(address)
+            case fx.AbortWaiters():
+                self._waiters.abort()
+            case _:
+                self._tell_broker(effect)
+        return None
+
+    def _cut(self, effect: fx.TruncateLog | fx.CutIncompleteTail) -> list[fx.Effect]:
+        store = self._store
+        if isinstance(effect, fx.CutIncompleteTail):
+            target = complete_end(store, self.core.config.file_bytes)
+        else:
+            target = effect.to_offset
+            if target > store.log_min and not store.is_message_start(target):
+                return self.core.truncated(False, store.log_end, self._clock_ms())
+        end = store.truncate(target) if target < store.log_end else store.log_end
+        return self.core.truncated(True, end, self._clock_ms())
+
+    def _tell_broker(self, effect: fx.Effect) -> None:
+        match effect:
+            case fx.ReportEvent(kind, fields):
+                self._hooks.report(kind, fields)
+            case fx.RoleChanged():
+                logger.info("role %s in epoch %d: %s", effect.role, effect.master_epoch, effect.source)
+                self._role_changes.append(effect)
+                if self._role_task is None:
+                    self._role_task = self._spawn(self._tell_role_changes())
+            case fx.ProposeSyncSet():
+                self._spawn(self._propose(effect))
+            case fx.AskController(elect):
+                self._hooks.ask_controller(elect)
+
+    # -- tasks ----------------------------------------------------------------------------------------
+
+    def _spawn(self, work: Awaitable[None]) -> asyncio.Task[None]:
+        task = asyncio.ensure_future(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+    async def _tell_role_changes(self) -> None:
+        """One after the other: the broker never hears of two roles at once, nor in another order."""
+        try:
+            while self._role_changes:
+                change = self._role_changes.popleft()
+                try:
+                    await self._hooks.on_role_changed(change)
+                except Exception:
+                    logger.exception("role change %s was not followed", change)
+        finally:
+            self._role_task = None
+
+    async def _propose(self, effect: fx.ProposeSyncSet) -> None:
+        """Every proposal gets one result; whatever goes wrong on the way makes it an unknown one."""
+        result = AlterResult(None)
+        try:
+            async with asyncio.timeout(PROPOSE_TIMEOUT_MS / 1000):
+                result = await self._hooks.propose(effect, self.command_id(effect.token))
+        except Exception as error:
+            logger.warning("SyncStateSet proposal %s: %s", effect.members, error or type(error).__name__)
+        answer = (effect.token, result.code, result.members, result.set_epoch, result.master_epoch)
+        self._step(self.core.on_alter_result, *answer)
+
+    def command_id(self, token: int) -> str:
+        """32 hex digits: the same for every attempt of one proposal, another for every other one."""
+        name = f"{self.core.incarnation}/{self.core.broker_id}/{token}"
+        return hashlib.blake2b(name.encode(), digest_size=16).hexdigest()
+
+
+def complete_end(store: ReplicaStore, file_bytes: int) -> int:
+    """End of the last complete record: replication may have stopped in the middle of one.
+
+    LogError when the log cannot be read for another reason: such a replica must not lead.
+    """
+    start = max(store.dispatched_offset, store.log_min)
+    walk = LogWalk(store.read_log, start, store.log_end, file_bytes, check_body=False)
+    for _ in walk:
+        pass
+    if walk.end < store.log_end and walk.reason not in INCOMPLETE_REASONS:
+        raise LogError(f"log cannot be read at {walk.end}: {walk.reason}")
+    return walk.end
+
+
+def _nothing(*, now_ms: int) -> list[fx.Effect]:
+    return []
+
+
+_PARTINGS = (fx.CloseLink, fx.AbortWaiters, fx.ReportEvent)
+
+
+def _release(future: asyncio.Future[Confirmation], how: Confirmation) -> None:
+    if not future.done():
+        future.set_result(how)
