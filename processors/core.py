@@ -22,13 +22,13 @@ from events.envelope import Envelope, ReplicaEvidence
 from events.outcomes import Outcome
 from processors import effects as fx
 from processors import gateway, responses
+from processors.decide_refusals import Refusal
 from processors.effects import Effect
 from processors.elections import ElectionDesk
 from processors.fold import Applied
 from processors.forwarding import FORWARDED_FOR, ForwardingDesk
 from processors.leadership import PEER_HEARTBEAT_MS, Leadership
 from processors.liveness import Liveness
-from processors.log_facts import LogFacts
 from processors.outcome_backlog import HOLD_FOR_ACK_MS, OutcomeBacklog
 from processors.pending import PendingCommand, PendingCommands, Purpose, Waiter
 from processors.read_barrier import ReadBarrier
@@ -43,6 +43,7 @@ UNABLE_AFTER_MS = 1_500
 """A leader whose oldest command waits this long tells its peers that it is not able."""
 ASK_PUBLISHED_RETRY_MS = 500
 
+_STALE_TERM = Refusal.STALE_TERM.name
 _READS = frozenset(
     {
         RequestCode.CONTROLLER_GET_REPLICA_INFO,
@@ -90,7 +91,7 @@ class ControllerCore:
         self._desk = ForwardingDesk(config.request_deadline_ms)
         self._barrier: ReadBarrier[Waiter] = ReadBarrier()
         self._backlog = OutcomeBacklog()
-        self._log = LogFacts()
+        self._end_offset = 0
         self._started_ms: int | None = None
         self._heartbeat_due_ms = 0
         self._scan_due_ms = 0
@@ -113,7 +114,6 @@ class ControllerCore:
         self._backlog.preload(unpublished)
         state = self._folder.state
         self.leadership.note_state(state.term, state.leader_id, own_claim=False, now_ms=now_ms)
-        self._log.remember(self._folder.offset, self._folder.digest)
 
     # -- requests ----------------------------------------------------------------------------------
 
@@ -201,7 +201,7 @@ class ControllerCore:
             now_ms,
             active=self.is_active,
             ready=self._started_ms is not None and self._leader_address(now_ms) is not None,
-            end_offset=max(self._log.end_offset, self._folder.offset + 1),
+            end_offset=max(self._end_offset, self._folder.offset + 1),
             published_offset=self._backlog.published_offset,
         )
 
@@ -279,7 +279,7 @@ class ControllerCore:
 
     def on_end_offset(self, token: int, offset: int | None) -> list[Effect]:
         """The log's end (offset of the next record) that was asked for with `token`; None: not learnt."""
-        self._log.saw_end(offset)
+        self._end_offset = max(self._end_offset, offset or 0)
         ready = self._barrier.answered(token, offset, self._folder.offset)
         effects: list[Effect] = [self._serve(waiter) for waiter in ready]
         # After a failure the next question waits for the tick: a dead log is not asked in a loop.
@@ -320,9 +320,8 @@ class ControllerCore:
         """The folder has just applied this record; its state is the state after it."""
         self._clock(now_ms, wall_ms)
         outcome, state = applied.outcome, self._folder.state
-        diverged = self._log.divergence(applied, self._folder.digest)
-        if diverged is not None:
-            return [fx.Halt(diverged)]
+        if applied.digest_agrees is False and applied.record is not None:
+            return [fx.Halt(_divergence(applied))]
         pending = self._pending.take(outcome.command_id)
         was_active = self.is_active
         own_claim = pending is not None and pending.purpose is Purpose.CLAIM
@@ -334,7 +333,7 @@ class ControllerCore:
         effects: list[Effect] = []
         if pending is not None:
             self._trouble_ms = None
-            effects += self._answer(pending, outcome, phases)
+            effects += self._answer(pending, outcome, phases, now_ms)
         if self.is_active:
             if not was_active:
                 effects += self._take_over(now_ms)
@@ -347,11 +346,16 @@ class ControllerCore:
         return effects + self._publish(now_ms)
 
     def _answer(
-        self, pending: PendingCommand, outcome: Outcome, phases: dict[str, int]
+        self, pending: PendingCommand, outcome: Outcome, phases: dict[str, int], now_ms: int
     ) -> list[Effect]:
         state = self._folder.state
         if not pending.waiters:
             return []
+        if outcome.refusal == _STALE_TERM:
+            # Nothing was decided: whoever leads now may decide it under the same id.
+            for waiter in pending.waiters:
+                self._desk.park(waiter, iter([pending.command_id]), now_ms)
+            return self._drain_desk(now_ms)
         phases["answered"] = self._wall()
         return [
             fx.Reply(
@@ -633,3 +637,13 @@ class ControllerCore:
 
     def _wall(self) -> int:
         return self._now_ms + self._wall_skew_ms
+
+
+def _divergence(applied: Applied) -> str:
+    assert applied.record is not None
+    envelope = applied.record.envelope
+    return (
+        f"the command at offset {applied.offset} says that {envelope.issuer} had the digest "
+        f"{envelope.applied_digest.hex()} at offset {envelope.applied_offset}; here it is another one, so one "
+        "of the two folded another history: run `regent verify` before starting either again"
+    )

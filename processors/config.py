@@ -1,0 +1,111 @@
+"""The configuration of a controller, read from TOML and flags.
+
+Responsible for: names, defaults, limits, one clear error for an unreadable or contradictory file.
+Refuses to know: what the settings do.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+
+from brokers.remoting.connection import split_address
+from processors.state import setting_is_valid
+
+
+class ConfigError(ValueError):
+    """The configuration cannot be used; the text says where and why, in one line."""
+
+
+class ControllerConfig(BaseModel):
+    """
+    `listen` is the `host:port` that is bound, `advertise` the one brokers and other controllers are told.
+
+    `kafka` is handed to every Kafka client as it is (bootstrap.servers, security.protocol, sasl.*, ssl.*).
+    `local_cluster` allows one Kafka node and creates missing topics; `settings` are those that the first
+    controller of an empty log writes into `ClusterFormed`.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    controller_id: str = Field(pattern=r"^[A-Za-z0-9._-]{1,64}$")
+    cluster_id: str = Field("regent", pattern=r"^[A-Za-z0-9._-]{1,64}$")
+    listen: str = "127.0.0.1:9878"
+    advertise: str = ""
+    peers: dict[str, str] = {}
+    data_dir: Path
+    kafka: dict[str, str]
+    local_cluster: bool = False
+    settings: dict[str, str] = {}
+    tick_ms: int = Field(25, ge=5, le=1_000)
+    request_deadline_ms: int = Field(2_500, ge=100, le=60_000)
+    snapshot_every_offsets: int = Field(5_000, ge=1)
+    snapshots_kept: int = Field(3, ge=1, le=100)
+    watchdog_ms: int = Field(15_000, ge=1_000)
+    kafka_wait_ms: int = Field(30_000, ge=0)
+    idle_timeout_ms: int = Field(120_000, ge=1_000)
+
+    @field_validator("listen", "advertise")
+    @classmethod
+    def _address(cls, value: str) -> str:
+        if value:
+            split_address(value)
+        return value.strip()
+
+    @field_validator("peers")
+    @classmethod
+    def _addresses(cls, value: dict[str, str]) -> dict[str, str]:
+        for address in value.values():
+            split_address(address)
+        return value
+
+    @field_validator("kafka", mode="before")
+    @classmethod
+    def _texts(cls, value: Any) -> Any:
+        # TOML has booleans and numbers; Kafka's clients take texts.
+        if isinstance(value, dict):
+            return {key: _kafka_text(one) for key, one in value.items()}
+        return value
+
+    @model_validator(mode="after")
+    def _whole(self) -> ControllerConfig:
+        if not self.kafka.get("bootstrap.servers"):
+            raise ValueError("kafka needs bootstrap.servers")
+        for name, value in self.settings.items():
+            if not setting_is_valid(name, value):
+                raise ValueError(f"settings: {name} = {value!r} is not a setting that rules read")
+        return self
+
+    @property
+    def advertised(self) -> str:
+        """The address others are told: `advertise`, else `listen`."""
+        return self.advertise or self.listen
+
+
+def _kafka_text(value: object) -> object:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return str(value) if isinstance(value, int | float) else value
+
+
+def load(path: str | Path | None, overrides: Mapping[str, Any] | None = None) -> ControllerConfig:
+    """The TOML file (None: flags only) with `overrides` over it; overrides of None say nothing. Raises ConfigError."""
+    fields: dict[str, Any] = {}
+    if path is not None:
+        try:
+            fields = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+        except OSError as error:
+            raise ConfigError(f"{path} cannot be read: {error.strerror}") from None
+        except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+            raise ConfigError(f"{path} is not TOML: {error}") from None
+    fields.update({key: value for key, value in (overrides or {}).items() if value is not None})
+    try:
+        return ControllerConfig.model_validate(fields)
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(map(str, first["loc"])) or "configuration"
+        raise ConfigError(f"{path or 'flags'}: {place}: {first['msg']}") from None

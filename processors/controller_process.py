@@ -1,0 +1,317 @@
+"""
+One controller process: everything wired together in one asyncio loop.
+
+Responsible for: the order of starting and stopping, and performing the core's effects.
+Refuses to know: any rule. What comes in goes to the core, what the core wants is done here.
+
+Start: topics checked, snapshot, bulk catch-up, then Faust from that offset; the remoting front listens
+from the first moment, so that supervisors see a process that is alive but not ready.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import signal
+import time
+from collections.abc import Iterator
+
+from brokers.remoting import fastjson
+from brokers.remoting.codes import RequestCode
+from brokers.remoting.command import RemotingCommand
+from brokers.remoting.connection import Connection, split_address
+from brokers.remoting.server import RemotingServer
+from events.codec import MalformedRecord
+from processors import effects as fx
+from processors.config import ControllerConfig
+from processors.controller_log import ControllerLog
+from processors.core import ControllerCore, CoreConfig
+from processors.fold import Folder
+from processors.log_reader import LogBroken, LogUnreachable
+from processors.peers import Outbound
+from processors.responses import not_leader
+from processors.topic_check import TopicsUnfit, prepare
+
+_log = logging.getLogger(__name__)
+
+EXIT_DONE = 0
+EXIT_FAILED = 1
+EXIT_HALTED = 70
+LOOP_LAG_WARN_S = 1.0
+
+
+class Halted(Exception):
+    """The state of this process can no longer be trusted; the text says why."""
+
+
+def monotonic_ms() -> int:
+    return time.monotonic_ns() // 1_000_000
+
+
+def wall_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+def random_ids() -> Iterator[bytes]:
+    """Command ids: 16 random bytes each."""
+    while True:
+        yield os.urandom(16)
+
+
+def release() -> str:
+    """The version written into a claim."""
+    from importlib import metadata
+
+    try:
+        return metadata.version("regent")
+    except metadata.PackageNotFoundError:
+        return "source"
+
+
+class ControllerProcess:
+    """One controller. `start`, then `serve` until `stop` is called or something halts it."""
+
+    def __init__(self, config: ControllerConfig) -> None:
+        self._config = config
+        self._core: ControllerCore | None = None
+        self._ready = False
+        self._connections: dict[int, Connection] = {}
+        self._outbound = Outbound(self._peer_closed)
+        host, port = split_address(config.listen)
+        self._server = RemotingServer(
+            self._handle,
+            host=host,
+            port=port,
+            on_open=self._opened,
+            on_close=self._closed,
+            idle_timeout_ms=config.idle_timeout_ms,
+        )
+        self._log = ControllerLog(config, on_record=self._record, on_halt=self._halt)
+        self._folder = Folder()
+        self._ended: asyncio.Future[int] | None = None
+        self._halt_reason: str | None = None
+
+    @property
+    def port(self) -> int:
+        """The port that is listened on."""
+        return self._server.port
+
+    async def start(self) -> None:
+        """Until this controller follows the log. Raises OSError, TopicsUnfit, LogBroken, LogUnreachable."""
+        config = self._config
+        self._ended = asyncio.get_running_loop().create_future()
+        await self._server.start()
+        await asyncio.to_thread(
+            prepare, config.kafka, local_cluster=config.local_cluster, wait_ms=config.kafka_wait_ms
+        )
+        self._folder, unpublished = await self._log.catch_up()
+        core = ControllerCore(
+            CoreConfig(
+                controller_id=config.controller_id,
+                address=config.advertised,
+                cluster_id=config.cluster_id,
+                peers=config.peers,
+                release=release(),
+                settings=config.settings,
+                request_deadline_ms=config.request_deadline_ms,
+            ),
+            self._folder,
+            random_ids(),
+        )
+        core.start(monotonic_ms(), wall_ms(), unpublished)
+        # Records may come before the producers are ready: the core sees them, requests wait for `_ready`.
+        self._core = core
+        await self._log.follow(self._folder, self._published)
+        self._ready = True
+
+    async def serve(self) -> int:
+        """Tick until the end; the exit code."""
+        assert self._ended is not None
+        ticker = asyncio.ensure_future(self._tick())
+        try:
+            return await self._ended
+        finally:
+            ticker.cancel()
+            await asyncio.gather(ticker, return_exceptions=True)
+
+    def stop(self) -> None:
+        """End `serve` in an orderly way."""
+        self._end(EXIT_DONE)
+
+    async def close(self) -> None:
+        """Stop everything that `start` started, also a half finished start."""
+        await self._server.close()
+        await self._outbound.close()
+        await self._log.close(snapshot=self._halt_reason is None)
+
+    def _end(self, code: int) -> None:
+        if self._ended is not None and not self._ended.done():
+            self._ended.set_result(code)
+
+    def _halt(self, reason: str) -> None:
+        if self._halt_reason is None:
+            self._halt_reason = reason
+            _log.critical("%s stops: %s", self._config.controller_id, reason)
+        self._end(EXIT_HALTED)
+
+    async def _tick(self) -> None:
+        period_s = self._config.tick_ms / 1000
+        while True:
+            before = time.monotonic()
+            await asyncio.sleep(period_s)
+            lag_s = time.monotonic() - before - period_s
+            if lag_s > LOOP_LAG_WARN_S:
+                _log.warning("the loop stood still for %.1f s", lag_s)
+            if self._core is not None:
+                self._perform(self._core.tick(monotonic_ms(), wall_ms()))
+
+    # -- what comes in -----------------------------------------------------------------------------
+
+    def _opened(self, connection: Connection) -> None:
+        self._connections[connection.id] = connection
+
+    def _closed(self, connection: Connection) -> None:
+        self._connections.pop(connection.id, None)
+        if self._core is not None:
+            self._perform(self._core.on_connection_closed(connection.id, monotonic_ms()))
+
+    def _handle(self, connection: Connection, request: RemotingCommand) -> RemotingCommand | None:
+        if self._core is None or not self._ready:
+            return self._not_ready(request)
+        effects = self._core.on_request(
+            connection.id, connection.peer, request, monotonic_ms(), wall_ms()
+        )
+        if len(effects) == 1 and isinstance(effects[0], fx.Reply):
+            reply = effects[0]
+            if reply.conn_id == connection.id and reply.response.opaque == request.opaque:
+                return reply.response  # The common case, without the way over `_perform`.
+        self._perform(effects)
+        return None
+
+    def _not_ready(self, request: RemotingCommand) -> RemotingCommand | None:
+        if request.is_oneway:
+            return None
+        if request.code == RequestCode.REGENT_PROCESS_STATUS:
+            document = {
+                "kind": "controller",
+                "name": self._config.controller_id,
+                "ready": False,
+                "role": "starting",
+                "applied_offset": self._log.caught_up_offset,
+            }
+            return request.reply(0, body=fastjson.dumps(document))
+        return not_leader(request)
+
+    def _record(self, offset: int, data: bytes) -> None:
+        applied = self._folder.apply(offset, data)
+        if self._core is not None:
+            self._perform(self._core.on_applied(applied, monotonic_ms(), wall_ms()))
+
+    def _peer_closed(self, address: str, refused: bool) -> None:
+        if self._core is not None:
+            self._perform(self._core.on_peer_closed(address, refused, monotonic_ms()))
+
+    def _published(self, command_offset: int, ok: bool) -> None:
+        if self._core is not None:
+            self._perform(self._core.on_publish_result(command_offset, ok, monotonic_ms()))
+
+    # -- what goes out -----------------------------------------------------------------------------
+
+    def _perform(self, effects: list[fx.Effect]) -> None:
+        for effect in effects:
+            if self._halt_reason is not None:
+                return
+            try:
+                self._perform_one(effect)
+            except MalformedRecord as error:
+                self._halt(f"an outcome has no encoding: {error}")
+
+    def _perform_one(self, effect: fx.Effect) -> None:
+        core = self._core
+        assert core is not None
+        match effect:
+            case fx.Reply(conn_id, response):
+                connection = self._connections.get(conn_id)
+                if connection is not None:
+                    connection.send(response)
+            case fx.Append(command_id, data):
+                self._log.append(
+                    data,
+                    lambda offset: self._perform(
+                        core.on_append_result(command_id, offset, monotonic_ms())
+                    ),
+                )
+            case fx.NotifyRole(address, command):
+                self._outbound.notify(address, command)
+            case fx.Probe(address):
+                self._outbound.probe(
+                    address,
+                    lambda result: self._perform(
+                        core.on_probe_result(address, result, monotonic_ms(), wall_ms())
+                    ),
+                )
+            case fx.Publish(outcome):
+                self._log.publish(outcome)
+            case fx.TellPeer(address, command):
+                self._outbound.tell_peer(address, command)
+            case fx.ForwardToLeader(token, address, request, timeout_ms):
+                self._outbound.forward(
+                    address,
+                    request,
+                    timeout_ms,
+                    lambda response: self._perform(
+                        core.on_reply_from_leader(token, response, monotonic_ms())
+                    ),
+                )
+            case fx.AskEndOffset(token):
+                self._log.ask_end(
+                    lambda end: self._perform(core.on_end_offset(token, end))
+                )
+            case fx.AskLastPublished(token):
+                self._log.ask_last_published(
+                    lambda last: self._perform(
+                        core.on_last_published(token, last, monotonic_ms())
+                    )
+                )
+            case fx.CloseConnection(conn_id, reason):
+                connection = self._connections.get(conn_id)
+                if connection is not None:
+                    connection.close(reason)
+            case fx.Note(level, text):
+                _log.log(logging.getLevelName(level.upper()), "%s", text)
+            case fx.Halt(reason):
+                self._halt(reason)
+
+
+async def run(config: ControllerConfig) -> int:
+    """Run one controller until SIGTERM or SIGINT (exit code 0), a failed start (1), or a halt (70)."""
+    process = ControllerProcess(config)
+    loop = asyncio.get_running_loop()
+    starting = asyncio.ensure_future(process.start())
+    stopped = asyncio.Event()
+
+    def stop() -> None:
+        stopped.set()
+        process.stop()
+        starting.cancel()
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop)
+    try:
+        await starting
+        _log.info("%s follows the log at %s", config.controller_id, config.advertised)
+        return await process.serve()
+    except asyncio.CancelledError:
+        if stopped.is_set():
+            return EXIT_DONE
+        raise
+    except OSError as error:
+        _log.error("%s cannot be listened on: %s; choose another listen", config.listen, error.strerror)
+        return EXIT_FAILED
+    except (TopicsUnfit, LogBroken, LogUnreachable) as error:
+        _log.error("%s", error)
+        return EXIT_FAILED
+    finally:
+        await process.close()
+

@@ -1,0 +1,62 @@
+"""
+Outcomes into `regent.outcomes`, and where that topic ends (design D7).
+
+Responsible for: encoding and appending what the core gives, in order, and reading back the newest
+published command offset. Refuses to know: when to publish and from where on (`outcome_backlog`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator, Mapping
+
+from events.codec import encode
+from events.outcomes import Outcome
+from events.producer import LogProducer
+from events.topics import OUTCOMES_TOPIC
+from processors.log_reader import LogReader, newest_published
+
+LOOK_BACK_RECORDS = 100
+"""How many unreadable records at the end of the topic are passed over."""
+
+
+def last_published(reader: LogReader) -> int:
+    """
+    The command offset of the newest outcome in the topic, -1 when there is none. Blocking.
+
+    A lower offset than the true one would only cause repeats, which readers drop. Raises LogUnreachable.
+    """
+    first, end = reader.bounds(OUTCOMES_TOPIC)
+
+    def newest_first() -> Iterator[bytes]:
+        for offset in range(end - 1, max(first, end - LOOK_BACK_RECORDS) - 1, -1):
+            yield reader.record(OUTCOMES_TOPIC, offset)
+
+    return newest_published(newest_first())
+
+
+class OutcomePublisher:
+    """One producer for one topic; `on_result(command_offset, ok)` is called in the loop."""
+
+    def __init__(
+        self,
+        kafka: Mapping[str, str],
+        loop: asyncio.AbstractEventLoop,
+        on_result: Callable[[int, bool], None],
+        on_fatal: Callable[[str], None],
+    ) -> None:
+        self._producer = LogProducer(kafka, OUTCOMES_TOPIC, loop, on_fatal=on_fatal)
+        self._on_result = on_result
+
+    async def warm_up(self) -> None:
+        await self._producer.warm_up()
+
+    def publish(self, outcome: Outcome) -> None:
+        """Append one outcome. Raises MalformedRecord, which would be an error of ours."""
+        offset = outcome.command_offset
+        self._producer.append(
+            encode(outcome), lambda position: self._on_result(offset, position is not None)
+        )
+
+    async def close(self) -> None:
+        await self._producer.close()

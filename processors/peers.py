@@ -1,0 +1,160 @@
+"""
+The network a controller calls out to: other controllers, brokers' ports, role notices.
+
+Responsible for: one-way messages, forwarded requests and probes, each with a limit and a deadline, and
+telling the core what came of them. Refuses to know: why they are sent.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from brokers.remoting.client import RemotingClient
+from brokers.remoting.command import RemotingCommand
+from brokers.remoting.connection import (
+    ConnectFailed,
+    Connection,
+    RemotingError,
+    split_address,
+)
+
+_log = logging.getLogger(__name__)
+
+PROBE_TIMEOUT_S = 0.5
+PROBES_AT_ONCE_MAX = 64
+PEER_CONNECT_TIMEOUT_MS = 500
+NOTICE_CONNECT_TIMEOUT_MS = 3_000
+TASKS_MAX = 20_000
+
+PeerClosed = Callable[[str, bool], None]
+"""(address, refused)"""
+
+
+class Outbound:
+    """Everything a controller sends of its own accord. All methods belong to the loop's thread."""
+
+    def __init__(self, on_peer_closed: PeerClosed) -> None:
+        self._on_peer_closed = on_peer_closed
+        self._peer_client = RemotingClient(
+            on_close=self._peer_lost, connect_timeout_ms=PEER_CONNECT_TIMEOUT_MS
+        )
+        self._broker_client = RemotingClient(connect_timeout_ms=NOTICE_CONNECT_TIMEOUT_MS)
+        self._peer_addresses: dict[int, str] = {}
+        self._telling: set[str] = set()
+        self._probes = asyncio.Semaphore(PROBES_AT_ONCE_MAX)
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._closing = False
+
+    def tell_peer(self, address: str, command: RemotingCommand) -> None:
+        """Send to another controller. While a connection is being made, further messages are dropped."""
+        connection = self._peer_client.connection(address)
+        if connection is not None:
+            connection.send(command)
+        elif address not in self._telling:
+            self._telling.add(address)
+            self._spawn(self._tell_peer(address, command))
+
+    async def _tell_peer(self, address: str, command: RemotingCommand) -> None:
+        try:
+            connection = await self._peer_client.connect(address)
+            self._peer_addresses[connection.id] = address
+            connection.send(command)
+        except ConnectFailed as error:
+            if error.refused and not self._closing:
+                self._on_peer_closed(address, True)
+        finally:
+            self._telling.discard(address)
+
+    def _peer_lost(self, connection: Connection) -> None:
+        address = self._peer_addresses.pop(connection.id, None)
+        if address is not None and not self._closing:
+            self._on_peer_closed(address, False)
+
+    def forward(
+        self,
+        address: str,
+        request: RemotingCommand,
+        timeout_ms: int,
+        on_reply: Callable[[RemotingCommand | None], None],
+    ) -> None:
+        """Call the leader; `on_reply(None)` when no answer came."""
+        if not self._spawn(self._forward(address, request, timeout_ms, on_reply)):
+            on_reply(None)
+
+    async def _forward(
+        self,
+        address: str,
+        request: RemotingCommand,
+        timeout_ms: int,
+        on_reply: Callable[[RemotingCommand | None], None],
+    ) -> None:
+        try:
+            response = await self._peer_client.call(address, request, timeout_ms)
+        except RemotingError as error:
+            _log.info("no answer from the leader at %s: %s", address, error)
+            on_reply(None)
+            return
+        on_reply(response)
+
+    def notify(self, address: str, command: RemotingCommand) -> None:
+        """Send a role notice to a broker; a broker that cannot be reached polls later."""
+        connection = self._broker_client.connection(address)
+        if connection is not None:
+            connection.send(command)
+        else:
+            self._spawn(self._notify(address, command))
+
+    async def _notify(self, address: str, command: RemotingCommand) -> None:
+        try:
+            await self._broker_client.send_oneway(address, command)
+        except RemotingError as error:
+            _log.info("role notice not delivered: %s", error)
+
+    def probe(self, address: str, on_result: Callable[[str], None]) -> None:
+        """Try to connect; `on_result` gets refused, open or timeout."""
+        if not self._spawn(self._probe(address, on_result)):
+            on_result("timeout")
+
+    async def _probe(self, address: str, on_result: Callable[[str], None]) -> None:
+        async with self._probes:
+            result = await probe_port(address)
+        on_result(result)
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> bool:
+        if self._closing or len(self._tasks) >= TASKS_MAX:
+            work.close()
+            return False
+        task = asyncio.ensure_future(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._done)
+        return True
+
+    def _done(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and task.exception() is not None:
+            _log.error("outbound work failed", exc_info=task.exception())
+
+    async def close(self) -> None:
+        self._closing = True
+        for task in tuple(self._tasks):
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._peer_client.close()
+        await self._broker_client.close()
+
+
+async def probe_port(address: str, timeout_s: float = PROBE_TIMEOUT_S) -> str:
+    """refused: the machine says that nobody listens; open: somebody does; timeout: neither in time."""
+    try:
+        host, port = split_address(address)
+        async with asyncio.timeout(timeout_s):
+            _, writer = await asyncio.open_connection(host, port)
+    except ConnectionRefusedError:
+        return "refused"
+    except (OSError, ValueError, TimeoutError):
+        return "timeout"
+    writer.transport.abort()
+    return "open"

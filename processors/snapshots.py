@@ -1,0 +1,70 @@
+"""
+Snapshots of the fold as files: a shorter start, never the truth (design D4, S12).
+
+Responsible for: writing them whole or not at all, keeping the newest few, finding one that is good and
+old enough. Refuses to know: their format (`snapshot_codec`).
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+from pathlib import Path
+
+from processors import snapshot_codec
+from processors.fold import Folder
+
+_log = logging.getLogger(__name__)
+
+_NAME = re.compile(r"^snapshot-(\d{20})\.bin$")
+
+
+class SnapshotFolder:
+    """The snapshots of one controller, named after the last offset they contain."""
+
+    def __init__(self, directory: Path, kept: int) -> None:
+        self._directory = directory
+        self._kept = kept
+        directory.mkdir(parents=True, exist_ok=True)
+
+    def offsets(self) -> list[int]:
+        """The offsets there is a file for, ascending."""
+        names = (_NAME.match(entry.name) for entry in self._directory.iterdir())
+        return sorted(int(match[1]) for match in names if match is not None)
+
+    def write(self, folder: Folder) -> Path:
+        """Write the folder's state now: file, sync, rename, sync of the folder; then drop old ones."""
+        path = self._path(folder.offset)
+        part = path.with_suffix(".part")
+        with part.open("wb") as file:
+            file.write(snapshot_codec.dump(folder))
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(part, path)
+        descriptor = os.open(self._directory, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+        for offset in self.offsets()[: -self._kept]:
+            self._path(offset).unlink(missing_ok=True)
+        return path
+
+    def newest(self, not_above: int) -> Folder:
+        """The folder of the newest good snapshot whose offset is at most `not_above`; else an empty one."""
+        for offset in reversed(self.offsets()):
+            if offset > not_above:
+                continue
+            try:
+                folder = snapshot_codec.load(self._path(offset).read_bytes())
+            except (OSError, snapshot_codec.SnapshotError) as error:
+                _log.warning("snapshot at offset %d is not used: %s", offset, error)
+                continue
+            if folder.offset == offset:
+                return folder
+            _log.warning("snapshot at offset %d is not used: it holds offset %d", offset, folder.offset)
+        return Folder()
+
+    def _path(self, offset: int) -> Path:
+        return self._directory / f"snapshot-{offset:020d}.bin"

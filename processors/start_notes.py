@@ -1,0 +1,57 @@
+"""
+What a controller remembers between its starts, beside snapshots.
+
+Responsible for: the id of the log it belongs to (so that a topic made anew is noticed), and a consumer
+group of its own for each start. Refuses to know: Kafka.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+GROUPS_KEPT = 16
+"""Groups are used in turn: the member a killed process left behind is gone long before its group comes again."""
+
+
+class StartNotes:
+    """A small JSON file, written whole (design S12). A torn or missing one costs no safety."""
+
+    def __init__(self, directory: Path) -> None:
+        directory.mkdir(parents=True, exist_ok=True)
+        self._path = directory / "start-notes.json"
+
+    def log_id(self) -> bytes | None:
+        """The command id of record 0 of the log this controller has followed; None on the first start."""
+        text = self._read().get("log_id")
+        try:
+            return bytes.fromhex(text) if isinstance(text, str) else None
+        except ValueError:
+            return None
+
+    def keep_log_id(self, log_id: bytes) -> None:
+        if self.log_id() != log_id:
+            self._write(self._read() | {"log_id": log_id.hex()})
+
+    def next_group(self, stem: str) -> str:
+        """A group nobody is in: a new member would wait for a dead one up to the session timeout."""
+        last = self._read().get("starts")
+        starts = last + 1 if isinstance(last, int) else 0
+        self._write(self._read() | {"starts": starts})
+        return f"{stem}-{starts % GROUPS_KEPT}"
+
+    def _read(self) -> dict[str, object]:
+        try:
+            found = json.loads(self._path.read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            return {}
+        return found if isinstance(found, dict) else {}
+
+    def _write(self, content: dict[str, object]) -> None:
+        part = self._path.with_suffix(".part")
+        with part.open("w", encoding="utf-8") as file:
+            json.dump(content, file)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(part, self._path)

@@ -1,0 +1,138 @@
+"""
+The topics a controller relies on (design D13).
+
+Responsible for: creating them for a local cluster, and comparing what Kafka reports with what safety
+needs. Refuses to know: what is in the topics.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+
+from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, ResourceType, TopicMetadata
+
+from events.producer import LOG_CLIENT_SETTINGS
+from events.topics import (
+    COMMANDS,
+    OUTCOMES,
+    PRODUCTION_IN_SYNC_MIN,
+    PRODUCTION_REPLICATION_MIN,
+    TOPICS,
+    TopicSpec,
+)
+
+CHECKED = (COMMANDS, OUTCOMES)
+ASK_TIMEOUT_S = 5.0
+CREATE_TIMEOUT_S = 15.0
+ASK_AGAIN_S = 0.2
+
+
+class TopicsUnfit(Exception):
+    """A topic, or Kafka itself, is not as a controller needs it; the text says why and the way out."""
+
+
+def prepare(kafka: Mapping[str, str], *, local_cluster: bool, wait_ms: int) -> None:
+    """
+    Create (local cluster only) and check the topics. Blocking; waits up to `wait_ms` for Kafka.
+
+    Raises TopicsUnfit.
+    """
+    admin = AdminClient({**LOG_CLIENT_SETTINGS, **kafka})
+    present = _wait_for_topics(admin, kafka, wait_ms)
+    missing = [spec for spec in TOPICS if spec.name not in present]
+    if missing and not local_cluster:
+        names = ", ".join(spec.name for spec in missing)
+        raise TopicsUnfit(f"Kafka has no topic {names}: create them with {_wanted(missing)}")
+    if missing:
+        _create(admin, missing, len(admin.list_topics(timeout=ASK_TIMEOUT_S).brokers))
+        present = _wait_for_topics(admin, kafka, wait_ms)
+    reported = _settings_of(admin, CHECKED)
+    for spec in CHECKED:
+        problems = unfit(spec, present[spec.name], reported[spec.name], local_cluster)
+        if problems:
+            raise TopicsUnfit(f"topic {spec.name}: {'; '.join(problems)}")
+
+
+def unfit(
+    spec: TopicSpec, topic: TopicMetadata, reported: Mapping[str, str], local_cluster: bool
+) -> list[str]:
+    """What is wrong with a topic, one line each; empty when it is fit."""
+    problems: list[str] = []
+    partitions = len(topic.partitions)
+    if spec.partitions_exact and partitions != spec.partitions:
+        problems.append(f"{partitions} partitions where exactly {spec.partitions} is needed: make it anew")
+    for name, wanted in spec.required.items():
+        if reported.get(name) != wanted:
+            problems.append(f"{name} is {reported.get(name)}, set it to {wanted}")
+    if local_cluster:
+        return problems
+    replication = min((len(one.replicas) for one in topic.partitions.values()), default=0)
+    if replication < PRODUCTION_REPLICATION_MIN:
+        problems.append(
+            f"replication {replication}, raise it to {PRODUCTION_REPLICATION_MIN} or set local_cluster"
+        )
+    in_sync = int(reported.get("min.insync.replicas", "0"))
+    if in_sync < PRODUCTION_IN_SYNC_MIN:
+        problems.append(f"min.insync.replicas is {in_sync}, set it to {PRODUCTION_IN_SYNC_MIN}")
+    return problems
+
+
+def _wait_for_topics(
+    admin: AdminClient, kafka: Mapping[str, str], wait_ms: int
+) -> dict[str, TopicMetadata]:
+    deadline = time.monotonic() + wait_ms / 1000
+    while True:
+        try:
+            return dict(admin.list_topics(timeout=min(ASK_TIMEOUT_S, max(0.5, wait_ms / 1000))).topics)
+        except KafkaException as error:
+            if time.monotonic() >= deadline:
+                raise TopicsUnfit(
+                    f"Kafka at {kafka['bootstrap.servers']} is not reachable ({error.args[0].str()}): "
+                    "start it, or correct bootstrap.servers"
+                ) from None
+        time.sleep(ASK_AGAIN_S)
+
+
+def _create(admin: AdminClient, specs: Sequence[TopicSpec], nodes: int) -> None:
+    replication = PRODUCTION_REPLICATION_MIN if nodes >= PRODUCTION_REPLICATION_MIN else 1
+    in_sync = PRODUCTION_IN_SYNC_MIN if replication > 1 else 1
+    asked = [
+        NewTopic(
+            spec.name,
+            num_partitions=spec.partitions,
+            replication_factor=replication,
+            config={**spec.created, "min.insync.replicas": str(in_sync)},
+        )
+        for spec in specs
+    ]
+    for name, future in admin.create_topics(asked, request_timeout=CREATE_TIMEOUT_S).items():
+        try:
+            future.result(CREATE_TIMEOUT_S)
+        except KafkaException as error:
+            # Another controller of the same cluster may have been quicker.
+            if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
+                raise TopicsUnfit(f"topic {name} could not be created: {error.args[0].str()}") from None
+
+
+def _settings_of(admin: AdminClient, specs: Sequence[TopicSpec]) -> dict[str, dict[str, str]]:
+    asked = [ConfigResource(ResourceType.TOPIC, spec.name) for spec in specs]
+    settings: dict[str, dict[str, str]] = {}
+    for resource, future in admin.describe_configs(asked, request_timeout=ASK_TIMEOUT_S).items():
+        try:
+            entries = future.result(ASK_TIMEOUT_S + 1)
+        except KafkaException as error:
+            raise TopicsUnfit(
+                f"the settings of topic {resource.name} cannot be read: {error.args[0].str()}"
+            ) from None
+        settings[resource.name] = {name: str(entry.value) for name, entry in entries.items()}
+    return settings
+
+
+def _wanted(specs: Sequence[TopicSpec]) -> str:
+    return "; ".join(
+        f"{spec.name}: {spec.partitions} partition(s), "
+        + ", ".join(f"{name}={value}" for name, value in spec.created.items())
+        for spec in specs
+    )
