@@ -97,6 +97,8 @@ class RemotingClient:
         if open_ones:
             waits = [asyncio.ensure_future(connection.wait_closed()) for connection in open_ones]
             await asyncio.wait(waits, timeout=CLOSE_WAIT_MS / 1000)
+        for connection in open_ones:
+            connection.abort("the client is closed")
 
     async def _open(self, address: str) -> Connection:
         loop = asyncio.get_running_loop()

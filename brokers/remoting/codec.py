@@ -19,7 +19,8 @@ HEADER_BYTES_MAX = 1_048_576
 TLS_HANDSHAKE_BYTE = 0x16
 
 LANGUAGES = (
-    "JAVA", "CPP", "DOTNET", "PYTHON", "DELPHI", "ERLANG", "RUBY", "OTHER", "HTTP", "GO", "PHP", "OMS", "RUST", "NODE_JS",
+    "JAVA", "CPP", "DOTNET", "PYTHON", "DELPHI", "ERLANG", "RUBY", "OTHER", "HTTP", "GO", "PHP", "OMS", "RUST",
+    "NODE_JS",
 )  # fmt: skip
 _ORDINALS = {name: ordinal for ordinal, name in enumerate(LANGUAGES)}
 
@@ -187,16 +188,7 @@ def _decode_json_header(header: bytes, body: bytes) -> RemotingCommand:
     if type(fields) is not dict:
         raise FrameError("the header is no JSON object")
     get = fields.get
-    ext = get("extFields")
-    if ext is None:
-        ext = {}
-    elif type(ext) is not dict:
-        raise FrameError("extFields is no object")
-    else:
-        for value in ext.values():
-            if type(value) is not str:
-                ext = _as_strings(ext)
-                break
+    ext = _ext(get("extFields"))
     remark = get("remark")
     if remark is not None and type(remark) is not str:
         raise FrameError("remark is no text")
@@ -206,7 +198,19 @@ def _decode_json_header(header: bytes, body: bytes) -> RemotingCommand:
             raise FrameError("code, opaque, flag or version is no 32-bit number")
     if "\\u" in text:
         _refuse_lone_surrogates(ext, remark)
-    return RemotingCommand(code, opaque, flag, _language(get("language")), version, remark, ext, body, SERIALIZATION_JSON)
+    language = _language(get("language"))
+    return RemotingCommand(code, opaque, flag, language, version, remark, ext, body, SERIALIZATION_JSON)
+
+
+def _ext(fields: object) -> dict[str, str]:
+    if fields is None:
+        return {}
+    if type(fields) is not dict:
+        raise FrameError("extFields is no object")
+    for value in fields.values():
+        if type(value) is not str:
+            return _as_strings(fields)
+    return fields
 
 
 def _as_strings(ext: dict[str, object]) -> dict[str, str]:

@@ -11,57 +11,26 @@ import itertools
 import logging
 from collections import deque
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 
-from brokers.remoting.codec import FRAME_BYTES_MAX, FrameDecoder, FrameError, TlsRefused, encode
+from brokers.remoting.calls import CallTimeout, ConnectFailed, ConnectionClosed, PendingCalls, RemotingError
+from brokers.remoting.codec import FrameDecoder, FrameError, TlsRefused, encode
 from brokers.remoting.codes import ResponseCode
 from brokers.remoting.command import FLAG_ONEWAY, FLAG_RESPONSE, RemotingCommand
+from brokers.remoting.limits import Limits
+from brokers.remoting.outbox import Outbox
+
+# What callers need to use a connection, whichever module it lives in.
+__all__ = [
+    "Answer", "CallTimeout", "ConnectFailed", "Connection", "ConnectionClosed", "Handler", "Limits", "RemotingError",
+    "split_address",
+]  # fmt: skip
 
 _log = logging.getLogger(__name__)
 _ids = itertools.count(1)
+_BUSY = "[OVERLOAD]system busy, too many requests in flight"
+REMARK_CHARACTERS_MAX = 4_096
 # TLS alert, fatal, handshake failure: a TLS client reports it at once instead of waiting.
 _TLS_ALERT = bytes.fromhex("15030100020228")
-
-
-class RemotingError(Exception):
-    """A call did not end with a response."""
-
-
-class CallTimeout(RemotingError):
-    """No response in time. Whether the peer acted is unknown."""
-
-
-class ConnectionClosed(RemotingError):
-    """The connection ended before the response. Whether the peer acted is unknown."""
-
-
-class ConnectFailed(ConnectionClosed):
-    """No connection was made, so nothing was sent. `refused`: the peer's machine said that nobody listens."""
-
-    def __init__(self, text: str, *, refused: bool = False) -> None:
-        super().__init__(text)
-        self.refused = refused
-
-
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """What one peer may cost. Times in ms, 0 = no limit in time."""
-
-    frame_bytes: int = FRAME_BYTES_MAX
-    # Not sent because the peer does not read: reading its requests stops at the first, the connection ends at the second.
-    write_pause_bytes: int = 1_048_576
-    write_buffer_bytes: int = 67_108_864
-    # Requests taken and not answered yet, and the bytes of their bodies; more is answered with SYSTEM_BUSY.
-    in_flight_requests: int = 16_384
-    in_flight_bytes: int = 134_217_728
-    # Calls of ours that wait for a response.
-    calls: int = 65_536
-    partial_frame_ms: int = 30_000
-    idle_ms: int = 120_000
-    # Server only.
-    connections: int = 8_192
-    partial_bytes_of_all: int = 268_435_456
-
 
 Answer = RemotingCommand | Awaitable[RemotingCommand | None] | None
 Handler = Callable[["Connection", RemotingCommand], Answer]
@@ -92,30 +61,31 @@ class Connection(asyncio.Protocol):
         self._loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport | None = None
         self._decoder = FrameDecoder(limits.frame_bytes)
-        self._opaques = itertools.count(1)
-        self._calls: dict[int, asyncio.Future[RemotingCommand]] = {}
+        self._calls = PendingCalls(self.peer)
         self._held: dict[int, int] = {}
         self._held_bytes = 0
         self._tasks: set[asyncio.Future[RemotingCommand | None]] = set()
-        self._out: list[bytes] = []
-        self._out_bytes = 0
-        self._flush_due = False
+        self._outbox = Outbox(limits, self.abort)
         # Requests of one read that wait because the peer does not take the answers to those before them.
         self._waiting: deque[RemotingCommand] = deque()
-        self._writable: asyncio.Future[None] | None = None
         self._lost = self._loop.create_future()
-        self._last_read = self._frame_started = self._loop.time()
+        self._last_read = self._frame_started = self._ended = self._loop.time()
 
     # -- sending ---------------------------------------------------------------------------------------------------
 
     def send(self, command: RemotingCommand) -> None:
-        """Write now, wait for nothing: responses (with the request's opaque) and one-way requests. Silent when closed."""
+        """Write now, wait for nothing: responses (with the request's opaque) and one-way requests.
+
+        Does nothing when closed.
+        """
+        if self.closed:
+            return
         if command.flag & FLAG_RESPONSE:
             if self._held:
                 self._held_bytes -= self._held.pop(command.opaque, 0)
-            self._write(encode(command))
+            self._outbox.write(encode(command))
         else:
-            self._write(encode(command, opaque=next(self._opaques) & 0x7FFFFFFF, flag=command.flag | FLAG_ONEWAY))
+            self._outbox.write(encode(command, opaque=self._calls.next_opaque(), flag=command.flag | FLAG_ONEWAY))
 
     async def call(self, command: RemotingCommand, timeout_ms: int) -> RemotingCommand:
         """The response. The command is not changed: its opaque is chosen here, so a received request can be passed on.
@@ -126,25 +96,24 @@ class Connection(asyncio.Protocol):
             raise ConnectionClosed(f"{self.peer}: {self.close_reason}")
         if len(self._calls) >= self._limits.calls:
             raise RemotingError(f"{self.peer}: {self._limits.calls} calls wait already")
-        opaque = next(self._opaques) & 0x7FFFFFFF
+        opaque = self._calls.next_opaque()
         frame = encode(command, opaque=opaque, flag=command.flag & ~(FLAG_ONEWAY | FLAG_RESPONSE))
-        answer: asyncio.Future[RemotingCommand] = self._loop.create_future()
-        self._calls[opaque] = answer
-        timer = self._loop.call_later(timeout_ms / 1000, self._expire, opaque, command.code, timeout_ms)
+        answer, timer = self._calls.open(opaque, command.code, timeout_ms)
         try:
-            if self._writable is not None:
-                await self._until_writable(answer)
-            self._write(frame)
+            if self._outbox.paused:
+                await self._outbox.until_writable(answer)
+            if not self.closed:
+                self._outbox.write(frame)
             return await answer
         finally:
             timer.cancel()
-            self._calls.pop(opaque, None)
+            self._calls.forget(opaque)
 
     def close(self, reason: str) -> None:
         """End the connection after what was sent; `reason` is one line."""
         if self.closed:
             return
-        self._flush()
+        self._outbox.flush()
         self._end(reason)
         if self._transport is not None:
             self._transport.close()
@@ -172,54 +141,28 @@ class Connection(asyncio.Protocol):
     @property
     def unsent_bytes(self) -> int:
         """Bytes that the peer has not taken yet."""
-        return 0 if self._transport is None else self._transport.get_write_buffer_size()
+        return self._outbox.unsent_bytes
 
     def check_silence(self, now: float) -> None:
-        """Close when half a frame, or nothing at all, came for too long. `now` is the loop's time in seconds."""
+        """Close when half a frame, or nothing at all, came for too long. `now` is the loop's time in seconds.
+
+        A closed connection whose peer does not take the rest is cut off.
+        """
         limits = self._limits
-        if limits.partial_frame_ms and self.partial_bytes:
+        if self.closed:
+            if (now - self._ended) * 1000 > limits.close_ms and self._transport is not None:
+                self._transport.abort()
+        elif limits.partial_frame_ms and self.partial_bytes:
             if (now - self._frame_started) * 1000 > limits.partial_frame_ms:
                 self.abort(f"half a frame for more than {limits.partial_frame_ms} ms")
         elif limits.idle_ms and (now - self._last_read) * 1000 > limits.idle_ms:
             self.close(f"idle for more than {limits.idle_ms} ms")
 
-    def _write(self, frame: bytes) -> None:
-        if self.closed:
-            return
-        # One write per event of the loop: responses made together leave in one packet.
-        self._out.append(frame)
-        self._out_bytes += len(frame)
-        if self._out_bytes > self._limits.write_pause_bytes:
-            self._flush()
-        elif not self._flush_due:
-            self._flush_due = True
-            self._loop.call_soon(self._flush)
-
-    def _flush(self) -> None:
-        self._flush_due = False
-        out = self._out
-        if not out or self.closed or self._transport is None:
-            return
-        self._transport.write(out[0] if len(out) == 1 else b"".join(out))
-        out.clear()
-        self._out_bytes = 0
-        if self._writable is not None and self.unsent_bytes > self._limits.write_buffer_bytes:
-            self.abort(f"the peer left more than {self._limits.write_buffer_bytes} bytes unread")
-
-    def _expire(self, opaque: int, code: int, timeout_ms: int) -> None:
-        answer = self._calls.pop(opaque, None)
-        if answer is not None and not answer.done():
-            answer.set_exception(CallTimeout(f"{self.peer}: no answer to {code} within {timeout_ms} ms"))
-
-    async def _until_writable(self, answer: asyncio.Future[RemotingCommand]) -> None:
-        while self._writable is not None and not answer.done():
-            await asyncio.wait((self._writable, answer), return_when=asyncio.FIRST_COMPLETED)
-
     # -- receiving -------------------------------------------------------------------------------------------------
 
     def data_received(self, data: bytes) -> None:
         self._last_read = self._loop.time()
-        self._flush_due = True
+        self._outbox.collect()
         try:
             commands = self._decoder.feed(data)
         except FrameError as error:
@@ -229,14 +172,15 @@ class Connection(asyncio.Protocol):
             self._frame_started = self._last_read
         for command in commands:
             if command.flag & FLAG_RESPONSE:
-                self._take_response(command)
-            elif self._pauses_reading and self._writable is not None:
+                self._calls.resolve(command)
+            elif self._pauses_reading and self._outbox.paused:
                 self._waiting.append(command)
             else:
                 self._take_request(command)
         if self._decoder.failure is not None:
             self._refuse(self._decoder.failure)
-        self._flush()
+        if not self.closed:
+            self._outbox.flush()
 
     def _refuse(self, error: FrameError) -> None:
         if isinstance(error, TlsRefused) and self._transport is not None and not self.closed:
@@ -244,35 +188,26 @@ class Connection(asyncio.Protocol):
         _log.info("connection %d from %s closed: %s", self.id, self.peer, error.reason)
         self.close(error.reason)
 
-    def _take_response(self, response: RemotingCommand) -> None:
-        answer = self._calls.pop(response.opaque, None)
-        if answer is not None and not answer.done():
-            answer.set_result(response)
-
     def _take_request(self, request: RemotingCommand) -> None:
         if self.closed:
             return
         if len(self._held) >= self._limits.in_flight_requests or self._held_bytes > self._limits.in_flight_bytes:
-            self._answer(request, request.reply(ResponseCode.SYSTEM_BUSY, remark="[OVERLOAD]system busy, too many requests in flight"))
+            self._answer(request, request.reply(ResponseCode.SYSTEM_BUSY, remark=_BUSY))
             return
+        if not request.flag & FLAG_ONEWAY:
+            # Before the handler runs: it may answer through `send` and return None.
+            self._held_bytes += len(request.body) - self._held.get(request.opaque, 0)
+            self._held[request.opaque] = len(request.body)
         try:
             answer = self._handler(self, request)
+            if type(answer) is RemotingCommand:
+                self._answer(request, answer)
+            elif answer is not None:
+                future = asyncio.ensure_future(answer)
+                self._tasks.add(future)
+                future.add_done_callback(lambda done: self._answer_later(request, done))
         except Exception as error:
             self._answer_failure(request, error)
-            return
-        if type(answer) is RemotingCommand:
-            self._answer(request, answer)
-            return
-        if not request.flag & FLAG_ONEWAY and not self.closed:
-            self._hold(request)
-        if answer is not None:
-            future = asyncio.ensure_future(answer)
-            self._tasks.add(future)
-            future.add_done_callback(lambda done: self._answer_later(request, done))
-
-    def _hold(self, request: RemotingCommand) -> None:
-        self._held_bytes += len(request.body) - self._held.get(request.opaque, 0)
-        self._held[request.opaque] = len(request.body)
 
     def _answer(self, request: RemotingCommand, response: RemotingCommand) -> None:
         if not request.flag & FLAG_ONEWAY:
@@ -284,12 +219,13 @@ class Connection(asyncio.Protocol):
 
     def _answer_failure(self, request: RemotingCommand, error: BaseException) -> None:
         _log.exception("request %d from %s failed", request.code, self.peer, exc_info=error)
-        self._answer(request, request.reply(ResponseCode.SYSTEM_ERROR, remark=f"{type(error).__name__}: {error}"[:4096]))
+        remark = f"{type(error).__name__}: {error}"[:REMARK_CHARACTERS_MAX]
+        self._answer(request, request.reply(ResponseCode.SYSTEM_ERROR, remark=remark))
 
     def _answer_later(self, request: RemotingCommand, done: asyncio.Future[RemotingCommand | None]) -> None:
         self._tasks.discard(done)
         if done.cancelled():
-            self._answer_failure(request, asyncio.CancelledError("the server is stopping"))
+            self._answer(request, request.reply(ResponseCode.SYSTEM_ERROR, remark="CancelledError: given up"))
         elif (error := done.exception()) is not None:
             self._answer_failure(request, error)
         elif (response := done.result()) is not None:
@@ -299,44 +235,38 @@ class Connection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = transport  # type: ignore[assignment]
-        self.peer = _address(transport.get_extra_info("peername"))
+        self._outbox.attach(transport)  # type: ignore[arg-type]
+        self.peer = self._calls.peer = _address(transport.get_extra_info("peername"))
         self.local = _address(transport.get_extra_info("sockname"))
-        transport.set_write_buffer_limits(high=self._limits.write_pause_bytes)  # type: ignore[attr-defined]
         self._on_open(self)
 
     def connection_lost(self, error: Exception | None) -> None:
         self._end(f"connection lost: {error}" if error else "closed by the peer")
-        for task in tuple(self._tasks):
-            task.cancel()
+        # Handlers that still run go on: what they began for this peer may matter to others.
         if not self._lost.done():
             self._lost.set_result(None)
         self._on_close(self)
 
     def pause_writing(self) -> None:
-        self._writable = self._loop.create_future()
+        self._outbox.pause()
         if self._pauses_reading and self._transport is not None:
             self._transport.pause_reading()
 
     def resume_writing(self) -> None:
-        if self._writable is not None:
-            self._writable.set_result(None)
-            self._writable = None
-        while self._waiting and self._writable is None:
+        self._outbox.resume()
+        while self._waiting and not self._outbox.paused:
             self._take_request(self._waiting.popleft())
-        if self._pauses_reading and self._writable is None and self._transport is not None and not self.closed:
+        if self._pauses_reading and not self._outbox.paused and self._transport is not None and not self.closed:
             self._transport.resume_reading()
 
     def _end(self, reason: str) -> None:
         if self.closed:
             return
-        self.closed, self.close_reason = True, reason
-        for answer in self._calls.values():
-            if not answer.done():
-                answer.set_exception(ConnectionClosed(f"{self.peer}: {reason}"))
-        self._calls.clear()
+        self.closed, self.close_reason, self._ended = True, reason, self._loop.time()
+        self._calls.end_all(reason)
         self._held.clear()
         self._held_bytes = 0
-        self._out.clear()
+        self._outbox.clear()
         self._waiting.clear()
 
 

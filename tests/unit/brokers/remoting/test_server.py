@@ -138,6 +138,51 @@ async def test_a_handler_may_answer_later_through_the_connection():
         await peer.close()
 
 
+async def test_a_handler_may_answer_at_once_through_the_connection():
+    def answer(connection, request):
+        connection.send(request.reply(body=b"now"))
+
+    async with serving(answer, limits=Limits(in_flight_requests=1)) as server:
+        peer = await Peer.to(server)
+        peer.send(*(request(10, opaque) for opaque in range(5)))
+        assert [(got.code, got.body) for got in await peer.read(5)] == [(0, b"now")] * 5
+        await peer.close()
+
+
+async def test_a_handler_that_still_runs_when_its_peer_leaves_runs_to_its_end():
+    gate, ended, started = asyncio.Event(), [], []
+
+    async def slow(connection, request):
+        started.append(connection)
+        await gate.wait()
+        ended.append(request.code)
+        return request.reply()
+
+    async with serving(slow) as server:
+        peer = await Peer.to(server)
+        peer.send(request(10, 1))
+        await until(lambda: started)
+        await peer.close()
+        await until(lambda: started[0].closed)
+        gate.set()
+        await until(lambda: ended)
+
+
+async def test_a_closed_connection_whose_peer_does_not_read_the_rest_is_cut_off():
+    closed = []
+    limits = Limits(write_pause_bytes=100_000, close_ms=50)
+    async with serving(echo, on_close=closed.append, limits=limits) as server:
+        peer = await Peer.to(server)
+        peer.writer.transport.pause_reading()
+        await until(lambda: list(server.connections))
+        (connection,) = server.connections
+        connection.send(RemotingCommand.request(40, body=bytes(15_000_000)))
+        connection.close("enough")
+        await until(lambda: closed)
+        assert closed[0].close_reason == "enough"
+        await peer.close()
+
+
 async def test_a_oneway_request_is_never_answered_whatever_the_handler_does():
     async def later(connection, request):
         return request.reply()
@@ -173,14 +218,17 @@ async def test_an_exception_in_a_handler_becomes_code_1_with_its_text():
     def wrong(connection, request):
         return request.reply(ext={"a": 1})
 
-    async with serving(Dispatcher({1: fail, 2: fail_later, 3: wrong})) as server:
+    def nonsense(connection, request):
+        return 5
+
+    async with serving(Dispatcher({1: fail, 2: fail_later, 3: wrong, 4: nonsense})) as server:
         peer = await Peer.to(server)
-        peer.send(request(1, 1), request(2, 2), request(3, 3))
-        answers = {answer.opaque: answer for answer in await peer.read(3)}
+        peer.send(*(request(code, code) for code in (1, 2, 3, 4)))
+        answers = {answer.opaque: answer for answer in await peer.read(4)}
         assert {answer.code for answer in answers.values()} == {1}
         assert answers[1].remark == "ValueError: bad topic"
         assert answers[2].remark == "KeyError: 'x'"
-        assert answers[3].remark.startswith("TypeError: ")
+        assert answers[3].remark.startswith("TypeError: ") and answers[4].remark.startswith("TypeError: ")
         await peer.close()
 
 

@@ -1,0 +1,81 @@
+"""Frames on their way out of one connection.
+
+Responsible for: one write per event of the loop, and the bound on what a peer may leave unread.
+Refuses to know: what a frame holds, and when a connection ends.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from brokers.remoting.limits import Limits
+
+
+class Outbox:
+    """Collects frames and hands them to the transport together, so that what is made together leaves in one packet."""
+
+    def __init__(self, limits: Limits, on_overflow: Callable[[str], None]) -> None:
+        self._limits, self._on_overflow = limits, on_overflow
+        self._loop = asyncio.get_running_loop()
+        self._transport: asyncio.Transport | None = None
+        self._frames: list[bytes] = []
+        self._bytes = 0
+        self._flush_due = False
+        self._writable: asyncio.Future[None] | None = None
+
+    def attach(self, transport: asyncio.Transport) -> None:
+        self._transport = transport
+        transport.set_write_buffer_limits(high=self._limits.write_pause_bytes)
+
+    @property
+    def paused(self) -> bool:
+        """Whether the peer has left so much unread that no more should be made for it."""
+        return self._writable is not None
+
+    @property
+    def unsent_bytes(self) -> int:
+        """Bytes that the peer's machine has not taken yet."""
+        return 0 if self._transport is None else self._transport.get_write_buffer_size()
+
+    def collect(self) -> None:
+        """Write nothing until `flush`, which the caller promises to call in the same event of the loop."""
+        self._flush_due = True
+
+    def write(self, frame: bytes) -> None:
+        self._frames.append(frame)
+        self._bytes += len(frame)
+        if self._bytes > self._limits.write_pause_bytes:
+            self.flush()
+        elif not self._flush_due:
+            self._flush_due = True
+            self._loop.call_soon(self.flush)
+
+    def flush(self) -> None:
+        """Hand over what was collected."""
+        self._flush_due = False
+        frames = self._frames
+        if not frames or self._transport is None:
+            return
+        self._transport.write(frames[0] if len(frames) == 1 else b"".join(frames))
+        self.clear()
+        if self._writable is not None and self.unsent_bytes > self._limits.write_buffer_bytes:
+            self._on_overflow(f"the peer left more than {self._limits.write_buffer_bytes} bytes unread")
+
+    def clear(self) -> None:
+        """Forget what was not handed over."""
+        self._frames.clear()
+        self._bytes = 0
+
+    def pause(self) -> None:
+        self._writable = self._loop.create_future()
+
+    def resume(self) -> None:
+        if self._writable is not None:
+            self._writable.set_result(None)
+            self._writable = None
+
+    async def until_writable(self, unless: asyncio.Future[object]) -> None:
+        """Until the peer reads again, or `unless` is done."""
+        while self._writable is not None and not unless.done():
+            await asyncio.wait((self._writable, unless), return_when=asyncio.FIRST_COMPLETED)
