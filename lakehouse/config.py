@@ -80,6 +80,7 @@ class LandConfig(BaseModel):
             java_home=self.java_home,
             cores=self.spark_cores,
             driver_memory=self.driver_memory,
+            small_commits=True,
         )
 
 

@@ -44,7 +44,7 @@ from lakehouse.tables import (
 log = logging.getLogger(__name__)
 
 TOPIC_NAMES = tuple(spec.name for spec in TOPICS)
-APPENDS_AT_ONCE = 2
+DETAIL_APPENDS_AT_ONCE = 1
 WATCH_S = 0.2
 STATUS_EVERY_S = 2.0
 STOP_WAIT_S = 60.0
@@ -63,7 +63,11 @@ class Lander:
         self._tables_dir = tables_dir
         self._marks = marks
         self._status = status
-        self._appends = ThreadPoolExecutor(APPENDS_AT_ONCE, thread_name_prefix="append")
+        # One pool each: a decision must not queue behind the appends of broker events.
+        self._appends = {
+            "first": ThreadPoolExecutor(2, thread_name_prefix="append-first"),
+            "details": ThreadPoolExecutor(DETAIL_APPENDS_AT_ONCE, thread_name_prefix="append"),
+        }
         self._gates = {"first": threading.Lock(), "details": threading.Lock()}
         self._closed = False
         self.failure: BaseException | None = None
@@ -82,7 +86,8 @@ class Lander:
         self._closed = True
         for gate in held:
             gate.release()
-        self._appends.shutdown()
+        for pool in self._appends.values():
+            pool.shutdown()
 
     def _land(self, query: str, batch: Any, batch_id: int) -> None:
         with self._gates[query]:
@@ -104,7 +109,7 @@ class Lander:
             new = self._first_tables(rows, batch_id)
         else:
             new = landing.silver_tables(rows, DETAIL_TABLES, self._marks)
-        self._append_all(batch.sparkSession, new)
+        self._append_all(query, batch.sparkSession, new)
         last = landing.last_positions(rows)
         for table in ((BRONZE, DECISIONS) if query == "first" else DETAIL_TABLES):
             taken = (p for p in last.items() if table.topic in (None, p[0][0]))
@@ -123,10 +128,10 @@ class Lander:
         new = landing.silver_tables(rows, (DECISIONS,), self._marks)
         return {BRONZE.name: bronze, **new} if bronze.num_rows else new
 
-    def _append_all(self, spark: Any, new: Mapping[str, pa.Table]) -> None:
+    def _append_all(self, query: str, spark: Any, new: Mapping[str, pa.Table]) -> None:
         """Append to several tables at a time: most of an append is waiting for its commit."""
         jobs = [
-            self._appends.submit(append, spark, self._tables_dir, BY_NAME[name], rows)
+            self._appends[query].submit(append, spark, self._tables_dir, BY_NAME[name], rows)
             for name, rows in new.items()
         ]
         errors = [error for job in jobs if (error := job.exception()) is not None]

@@ -19,6 +19,26 @@ from lakehouse.errors import LakehouseError
 PROJECT_ROOT = Path(__file__).resolve().parent.parent
 JAR_NAMES_NEEDED = ("delta-spark_", "delta-storage", "spark-sql-kafka")
 
+JAVA_OPTIONS = (
+    # With the default stack an error inside foreachBatch ends in a StackOverflowError that hides
+    # its cause (stack.md 2).
+    "-Xss8m",
+    # Short work on few cores: the optimising compiler costs more than it gives back.
+    "-XX:+UseSerialGC",
+    "-XX:TieredStopAtLevel=1",
+)
+
+# A landing job appends some rows to some tables every second, for ever. Compiling a plan for each
+# append and adding up statistics of each file took more than half of its processor time.
+SMALL_COMMIT_OPTIONS = {
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.adaptive.enabled": "false",
+    "spark.databricks.delta.stats.collect": "false",
+    "spark.databricks.delta.writeChecksumFile.enabled": "false",
+    "spark.databricks.delta.history.metricsEnabled": "false",
+}
+
 
 @dataclass(frozen=True, slots=True)
 class SparkSettings:
@@ -32,6 +52,8 @@ class SparkSettings:
     driver_memory: str = "1g"
     jvm_log: Path | None = None
     """Where the Java process writes its standard error; None: to ours."""
+    small_commits: bool = False
+    """Spend as little as possible on each append of a few rows, see `SMALL_COMMIT_OPTIONS`."""
 
 
 def build_session(
@@ -122,7 +144,9 @@ def _prepare_environment(settings: SparkSettings) -> None:
 
 def _options(settings: SparkSettings, jars: Sequence[str], app_name: str) -> dict[str, str]:
     scratch = str(settings.scratch_dir.resolve())
+    small = SMALL_COMMIT_OPTIONS if settings.small_commits else {}
     return {
+        **small,
         "spark.master": f"local[{settings.cores}]",
         "spark.app.name": app_name,
         "spark.jars": ",".join(jars),
@@ -132,9 +156,7 @@ def _options(settings: SparkSettings, jars: Sequence[str], app_name: str) -> dic
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.memory": settings.driver_memory,
-        # With the default stack an error inside foreachBatch ends in a StackOverflowError that
-        # hides its cause (stack.md 2).
-        "spark.driver.extraJavaOptions": f"-Xss8m -XX:+UseSerialGC -Djava.io.tmpdir={scratch}",
+        "spark.driver.extraJavaOptions": " ".join((*JAVA_OPTIONS, f"-Djava.io.tmpdir={scratch}")),
         "spark.local.dir": scratch,
         "spark.sql.warehouse.dir": f"{scratch}/warehouse",
         # The local file system of Hadoop adds a checksum file to each file: two writes more in
