@@ -256,7 +256,7 @@ class ConsumeQueue:
 
     def truncate(self, physical_offset: int) -> None:
         """Removes entries of messages at or above `physical_offset`, wiping their bytes."""
-        if self.last_physical < physical_offset:
+        if not self._starts or self.last_physical < physical_offset:
             return
         first = self._starts[0] // ENTRY_BYTES
         self._cut(self.first_slot_where(first, lambda entry: entry.physical_offset >= physical_offset))

@@ -1,0 +1,159 @@
+"""Store results of the pull table, row by row; selection limits; search by time."""
+
+import dataclasses
+from pathlib import Path
+
+import pytest
+
+from brokers.log import query
+from brokers.log.properties import java_string_hash
+from brokers.log.query import GetStatus
+from brokers.log.records import decode_messages
+from brokers.log.store import MessageStore, StoreConfig
+from tests.unit.brokers.log.log_samples import NOW_MS, bodies, encoded, message, sized, small_store
+
+
+def roomy_store(root: Path) -> MessageStore:
+    return MessageStore(root, StoreConfig(log_file_bytes=1 << 22, queue_file_bytes=2000))
+
+
+def fill(store: MessageStore, count: int, tags: str = "a") -> None:
+    for number in range(count):
+        store.put(message(body=b"%d" % number, tag=tags[number % len(tags)]), NOW_MS + number * 10)
+    store.dispatch_to(store.log_end)
+
+
+@pytest.mark.parametrize(
+    ("offset", "status", "next_offset"),
+    [
+        (0, GetStatus.FOUND, 5),
+        (3, GetStatus.FOUND, 5),
+        (5, GetStatus.OFFSET_OVERFLOW_ONE, 5),
+        (6, GetStatus.OFFSET_OVERFLOW_BADLY, 5),
+        (-1, GetStatus.OFFSET_TOO_SMALL, 0),
+    ],
+)
+def test_results_by_offset(tmp_path: Path, offset: int, status: GetStatus, next_offset: int) -> None:
+    store = small_store(tmp_path)
+    fill(store, 5)
+    answer = store.query("T", 0, offset, 32)
+    assert (answer.status, answer.next_offset, answer.min_offset, answer.max_offset) == (status, next_offset, 0, 5)
+    assert answer.messages == (5 - offset if status is GetStatus.FOUND else 0)
+
+
+def test_a_queue_nobody_wrote_to_cannot_be_found(tmp_path: Path) -> None:
+    answer = small_store(tmp_path).query("T", 0, 3, 32)
+    assert (answer.status, answer.next_offset, answer.max_offset) == (GetStatus.NO_MATCHED_LOGIC_QUEUE, 0, 0)
+
+
+def test_a_queue_cut_to_nothing_has_no_message(tmp_path: Path) -> None:
+    store = small_store(tmp_path)
+    fill(store, 2)
+    store.truncate(0)
+    answer = store.query("T", 0, 0, 32)
+    assert (answer.status, answer.next_offset) == (GetStatus.NO_MESSAGE_IN_QUEUE, 0)
+
+
+def test_unconfirmed_messages_are_not_seen(tmp_path: Path) -> None:
+    store = small_store(tmp_path)
+    fill(store, 2)
+    store.put(message(), NOW_MS)
+    assert store.query("T", 0, 2, 32).status is GetStatus.OFFSET_OVERFLOW_ONE
+
+
+def test_a_late_replica_answers_too_small_below_its_first_message(tmp_path: Path) -> None:
+    store = small_store(tmp_path)
+    store.append_raw(8192, encoded(message(body=b"late"), 33, 8192))
+    store.dispatch_to(store.log_end)
+    answer = store.query("T", 0, 5, 32)
+    assert (answer.status, answer.next_offset, answer.max_offset) == (GetStatus.OFFSET_TOO_SMALL, 33, 34)
+    assert bodies(store) == [b"late"]
+
+
+def test_tags_are_filtered_by_their_hash(tmp_path: Path) -> None:
+    store = roomy_store(tmp_path)
+    fill(store, 9, tags="abc")
+    answer = store.query("T", 0, 0, 32, {java_string_hash("b")})
+    assert [read.fields.body for read in decode_messages(answer.body)] == [b"1", b"4", b"7"]
+    assert answer.next_offset == 9
+    assert store.query("T", 0, 0, 32, set()).messages == 9
+    nothing = store.query("T", 0, 0, 32, {java_string_hash("z")})
+    assert (nothing.status, nothing.next_offset) == (GetStatus.NO_MATCHED_MESSAGE, 9)
+
+
+def test_negative_hashes_match_too(tmp_path: Path) -> None:
+    store = roomy_store(tmp_path)
+    tag = "polygenelubricants"
+    store.put(message(tag=tag), NOW_MS)
+    store.dispatch_to(store.log_end)
+    assert store.query("T", 0, 0, 32, {java_string_hash(tag)}).messages == 1
+
+
+@pytest.mark.parametrize(("asked", "got"), [(1, 1), (10, 10), (32, 32), (64, 32), (0, 1)])
+def test_at_most_32_messages_and_at_least_one(tmp_path: Path, asked: int, got: int) -> None:
+    store = roomy_store(tmp_path)
+    fill(store, 40)
+    answer = store.query("T", 0, 0, asked)
+    assert (answer.messages, answer.next_offset) == (got, got)
+
+
+def test_at_most_262144_bytes_but_always_the_first(tmp_path: Path) -> None:
+    store = roomy_store(tmp_path)
+    for size in (100_000, 100_000, 62_144, 200, 300_000):
+        store.put(sized(size), NOW_MS)
+    store.dispatch_to(store.log_end)
+    assert len(store.query("T", 0, 0, 32).body) == 262_144
+    assert store.query("T", 0, 3, 32).messages == 1
+    assert len(store.query("T", 0, 4, 32).body) == 300_000
+
+
+def test_at_most_800_entries_are_examined(tmp_path: Path) -> None:
+    store = MessageStore(tmp_path, StoreConfig(log_file_bytes=1 << 22, queue_file_bytes=20_000))
+    fill(store, 900)
+    answer = store.query("T", 0, 0, 32, {java_string_hash("z")})
+    assert (answer.status, answer.next_offset) == (GetStatus.NO_MATCHED_MESSAGE, 800)
+
+
+def test_cold_messages_come_in_smaller_portions(tmp_path: Path) -> None:
+    store = roomy_store(tmp_path)
+    fill(store, 40)
+    queue = store.queues.get("T", 0)
+    assert query.get_messages(store.log, queue, 0, 32, None, memory_bytes=0).messages == 8
+
+
+def test_messages_far_apart_and_in_several_files_are_read(tmp_path: Path) -> None:
+    store = MessageStore(tmp_path, StoreConfig(log_file_bytes=1 << 20, queue_file_bytes=2000))
+    for number in range(12):
+        store.put(message(body=b"%d" % number), NOW_MS)
+        store.put(sized(150_000, queue_id=1), NOW_MS)
+    store.dispatch_to(store.log_end)
+    assert bodies(store) == [b"%d" % number for number in range(12)]
+
+
+def test_reading_an_entry_whose_bytes_are_gone_is_said(tmp_path: Path) -> None:
+    store = small_store(tmp_path)
+    fill(store, 3)
+    store.log.truncate(0)  # behind the store's back
+    assert store.query("T", 0, 0, 32).status is GetStatus.MESSAGE_WAS_REMOVING
+
+
+@pytest.mark.parametrize(
+    ("ms", "lower", "upper"), [(-5, 0, 0), (0, 0, 0), (1, 1, 0), (10, 1, 1), (15, 2, 1), (40, 4, 4), (41, 5, 4), (999, 5, 4)]
+)
+def test_search_by_time(tmp_path: Path, ms: int, lower: int, upper: int) -> None:
+    store = small_store(tmp_path)
+    fill(store, 5)  # at 0, 10, 20, 30, 40
+    assert store.offset_by_time("T", 0, NOW_MS + ms) == lower
+    assert store.offset_by_time("T", 0, NOW_MS + ms, upper=True) == upper
+
+
+def test_times_of_messages_with_an_ipv6_host(tmp_path: Path) -> None:
+    store = small_store(tmp_path)
+    store.put(dataclasses.replace(message(), born_host=bytes(20)), NOW_MS + 7)
+    store.dispatch_to(store.log_end)
+    assert store.earliest_store_ms("T", 0) == NOW_MS + 7
+
+
+def test_times_of_queues_without_messages(tmp_path: Path) -> None:
+    store = small_store(tmp_path)
+    assert (store.earliest_store_ms("T", 0), store.offset_by_time("T", 0, 5)) == (-1, 0)

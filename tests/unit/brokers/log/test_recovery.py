@@ -1,0 +1,233 @@
+"""Opening a store after every kind of end: kill, torn tail, lost writes, cut in between."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from brokers.log.checkpoint import Checkpoint, write_checkpoint
+from brokers.log.store import MessageStore
+from tests.unit.brokers.log.log_samples import NOW_MS, bodies, encoded, log_bytes, message, sized, small_store
+
+
+def killed(root: Path, messages: int = 30, confirm: int | None = None, checkpoint_at: int = -1) -> tuple[bytes, list[int]]:
+    """A store that died without warning; returns its log and the ends of its messages."""
+    store = small_store(root)
+    ends = []
+    for number in range(messages):
+        ends.append(store.put(message(queue_id=number % 2, body=b"%d" % number), NOW_MS + number * 1000).end_offset)
+        if number == checkpoint_at:
+            store.dispatch_to(store.log_end)
+            store.checkpoint()
+    store.dispatch_to(store.log_end if confirm is None else confirm)
+    data = log_bytes(store)
+    store.close(clean=False)
+    return data, ends
+
+
+def log_file(root: Path, start: int = 0) -> Path:
+    return root / "commitlog" / f"{start:020d}"
+
+
+def overwrite(path: Path, position: int, data: bytes) -> None:
+    with path.open("r+b") as file:
+        file.seek(position)
+        file.write(data)
+
+
+@pytest.mark.parametrize("same_boot", [True, False])
+def test_after_a_kill_everything_written_is_there(tmp_path: Path, same_boot: bool) -> None:
+    data, _ = killed(tmp_path, checkpoint_at=29)
+    store = small_store(tmp_path, same_boot=same_boot)
+    assert log_bytes(store) == data
+    assert store.recovery.abnormal
+    assert (store.recovery.cut_bytes, store.confirm_offset) == (0, len(data))
+    assert bodies(store, 0) == [b"%d" % number for number in range(0, 30, 2)]
+
+
+def test_a_clean_end_leaves_no_mark(tmp_path: Path) -> None:
+    store = small_store(tmp_path)
+    for _ in range(30):
+        store.put(message(), NOW_MS)
+    store.dispatch_to(store.log_end)
+    end = store.log_end
+    store.close()
+    again = small_store(tmp_path)
+    assert (again.recovery.abnormal, again.log_end, again.confirm_offset) == (False, end, end)
+    assert again.put(message(), NOW_MS).queue_offset == 30
+
+
+def test_the_measured_slave_keeps_end_and_confirm_offset_apart(tmp_path: Path) -> None:
+    store = small_store(tmp_path)
+    for _ in range(4):
+        store.put(sized(147), NOW_MS)
+    store.dispatch_to(441)
+    store.close(clean=False)
+    again = small_store(tmp_path, same_boot=True)
+    assert (again.log_end, again.confirm_offset, again.queue_bounds("T", 0)) == (588, 441, (0, 3))
+    assert again.put(sized(147), NOW_MS).queue_offset == 4
+
+
+@pytest.mark.parametrize("same_boot", [True, False])
+@pytest.mark.parametrize("damage", ["flipped byte", "second half zero", "all zero"])
+def test_a_broken_last_message_is_cut(tmp_path: Path, damage: str, same_boot: bool) -> None:
+    store = small_store(tmp_path)
+    for slot in range(5):
+        store.put(sized(200), NOW_MS + slot * 10_000)
+    store.dispatch_to(store.log_end)
+    store.close(clean=False)
+    position, data = {
+        "flipped byte": (950, b"!"),
+        "second half zero": (900, bytes(100)),
+        "all zero": (800, bytes(200)),
+    }[damage]
+    overwrite(log_file(tmp_path), position, data)
+    again = small_store(tmp_path, same_boot=same_boot)
+    assert again.log_end == 800
+    assert again.confirm_offset <= 800
+    assert again.recovery.cut_bytes == {"flipped byte": 198, "second half zero": 100, "all zero": 0}[damage]
+    again.dispatch_to(800)
+    assert again.queue_bounds("T", 0) == (0, 4)
+    assert again.put(sized(200), NOW_MS) == (800, 1000, 4, "0A00000200002A9F0000000000000320")
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+def test_lost_writes_after_the_checkpoint_cost_only_a_tail(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
+    """Power is lost: any 512-byte pieces of log and queues that were written after the checkpoint may be gone."""
+    root = tmp_path_factory.mktemp("power")
+    at = data.draw(st.integers(0, 39))
+    written, ends = killed(root, messages=40, checkpoint_at=at)
+    flushed = ends[at]
+    for start in range(flushed // 4096 * 4096, len(written), 4096):
+        for piece in range(0, 4096, 512):
+            if start + piece >= flushed and data.draw(st.booleans()):
+                overwrite(log_file(root, start), piece, bytes(512))
+    for queue_file in (root / "consumequeue").rglob("0*"):
+        if queue_file.is_file() and data.draw(st.booleans()):
+            kept = [entry for entry in range(10) if _points_below(queue_file, entry, flushed)]
+            first_loose = len(kept) * 20
+            overwrite(queue_file, first_loose, bytes(200 - first_loose))
+    store = small_store(root)
+    end = store.log_end
+    assert end >= flushed
+    assert end in (flushed, *ends) or end % 4096 == 0
+    assert log_bytes(store) == written[:end]
+    assert flushed <= store.confirm_offset <= end
+    store.dispatch_to(end)
+    survivors = sum(message_end <= end for message_end in ends)
+    assert bodies(store, 0) == [b"%d" % number for number in range(0, survivors, 2)]
+    assert bodies(store, 1) == [b"%d" % number for number in range(1, survivors, 2)]
+    store.close()
+    shutil.rmtree(root)
+
+
+def _points_below(path: Path, entry: int, offset: int) -> bool:
+    data = path.read_bytes()[entry * 20 : entry * 20 + 20]
+    return any(data) and int.from_bytes(data[:8], "big") < offset
+
+
+@pytest.mark.parametrize("lost", [0, 1])
+def test_a_kill_between_the_writes_of_two_queues_leaves_no_hole(tmp_path: Path, lost: int) -> None:
+    killed(tmp_path)
+    last_file = max((tmp_path / "consumequeue" / "T" / str(lost)).iterdir())
+    data = last_file.read_bytes().rstrip(b"\0")
+    overwrite(last_file, max(len(data) // 20 * 20 - 40, 0), bytes(60))
+    store = small_store(tmp_path, same_boot=True)
+    assert bodies(store, 0) == [b"%d" % number for number in range(0, 30, 2)]
+    assert bodies(store, 1) == [b"%d" % number for number in range(1, 30, 2)][: 15 - lost]  # 29 is not known as confirmed
+    store.dispatch_to(store.log_end)
+    assert len(bodies(store, 1)) == 15
+
+
+def test_queues_removed_by_hand_are_rebuilt(tmp_path: Path) -> None:
+    data, _ = killed(tmp_path)
+    shutil.rmtree(tmp_path / "consumequeue")
+    store = small_store(tmp_path, same_boot=True)
+    assert log_bytes(store) == data
+    store.dispatch_to(len(data))
+    assert len(bodies(store, 0)) == 15
+
+
+def test_queues_without_a_log_start_again(tmp_path: Path) -> None:
+    killed(tmp_path)
+    shutil.rmtree(tmp_path / "commitlog")
+    store = small_store(tmp_path)
+    assert (store.log_end, store.confirm_offset, store.queue_bounds("T", 0)) == (0, 0, (0, 0))
+    assert store.put(message(), NOW_MS)[:3] == (0, store.log_end, 0)
+
+
+def test_the_confirm_offset_never_exceeds_the_log(tmp_path: Path) -> None:
+    killed(tmp_path, messages=3)
+    write_checkpoint(tmp_path / "checkpoint", Checkpoint(confirm_offset=10**12))
+    store = small_store(tmp_path)
+    assert store.confirm_offset == store.log_end
+
+
+def test_a_missing_checkpoint_costs_reading_not_messages(tmp_path: Path) -> None:
+    data, _ = killed(tmp_path, checkpoint_at=20)
+    (tmp_path / "checkpoint").unlink()
+    store = small_store(tmp_path)
+    assert log_bytes(store) == data
+    assert store.recovery.scanned_from == 0
+    store.dispatch_to(store.log_end)
+    assert len(bodies(store, 1)) == 15
+
+
+def test_a_clock_that_went_back_does_not_hide_unflushed_files(tmp_path: Path) -> None:
+    store = small_store(tmp_path)
+    store.put(sized(1000), NOW_MS + 60_000)
+    store.dispatch_to(store.log_end)
+    store.checkpoint()
+    for _ in range(6):
+        store.put(sized(1000), NOW_MS)  # the next master's clock is behind
+    store.close(clean=False)
+    assert small_store(tmp_path).recovery.scanned_from == 0
+
+
+def test_cut_at_every_message_then_reopened(tmp_path: Path) -> None:
+    data, ends = killed(tmp_path / "full")
+    for to in [0, *ends]:
+        root = tmp_path / str(to)
+        shutil.copytree(tmp_path / "full", root)
+        store = small_store(root, same_boot=True)
+        assert store.is_message_start(to)
+        assert store.truncate(to) == to
+        store.close(clean=False)
+        again = small_store(root, same_boot=True)
+        assert log_bytes(again) == data[:to]
+        assert again.confirm_offset == to
+        kept = sum(end <= to for end in ends)
+        assert len(bodies(again, 0)) + len(bodies(again, 1)) == kept
+        assert again.put(message(queue_id=kept % 2), NOW_MS).queue_offset == kept // 2
+        again.close()
+
+
+def test_a_confirm_offset_recorded_before_a_cut_does_not_cover_new_bytes(tmp_path: Path) -> None:
+    store = small_store(tmp_path)
+    for _ in range(3):
+        store.put(sized(200), NOW_MS)
+    store.dispatch_to(600)
+    store.checkpoint()
+    store.truncate(400)
+    store.append_raw(400, b"".join(encoded_at(400 + k * 200, 2 + k) for k in range(2)))
+    store.close(clean=False)
+    again = small_store(tmp_path, same_boot=True)
+    assert (again.log_end, again.confirm_offset) == (800, 400)
+
+
+def encoded_at(position: int, slot: int) -> bytes:
+    return encoded(sized(200), slot, position)
+
+
+def test_a_log_that_fills_its_file_goes_on_in_the_next(tmp_path: Path) -> None:
+    store = small_store(tmp_path)
+    store.put(sized(4088), NOW_MS)
+    store.put(sized(100), NOW_MS)
+    store.truncate(4096)
+    store.close(clean=False)
+    again = MessageStore(tmp_path, store.config, same_boot=True)
+    assert again.log_end == 4096
+    assert again.put(sized(100), NOW_MS).physical_offset == 4096

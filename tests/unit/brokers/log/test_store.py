@@ -1,0 +1,196 @@
+"""The store as its users see it: places, queue offsets, batches, roles, cuts, durability."""
+
+import dataclasses
+import threading
+from pathlib import Path
+
+import pytest
+
+from brokers.log.checkpoint import read_checkpoint
+from brokers.log.commit_log import LogError
+from brokers.log.records import RecordError, decode_messages
+from brokers.log.store import MessageStore, PutResult
+from tests.unit.brokers.log.log_samples import NOW_MS, bodies, encoded, log_bytes, message, sized, small_store
+
+
+def test_a_put_tells_where_the_message_went(tmp_path: Path) -> None:
+    store = small_store(tmp_path)
+    assert store.put(sized(200), NOW_MS) == PutResult(0, 200, 0, "0A00000200002A9F0000000000000000")
+    assert store.put(sized(200), NOW_MS) == PutResult(200, 400, 1, "0A00000200002A9F00000000000000C8")
+    stored = decode_messages(log_bytes(store))[1]
+    assert (stored.physical_offset, stored.queue_offset, stored.store_ms) == (200, 1, NOW_MS)
+
+
+def test_each_queue_counts_for_itself(tmp_path: Path) -> None:
+    store = small_store(tmp_path)
+    offsets = [store.put(message("AB"[n % 2], n % 3), NOW_MS).queue_offset for n in range(12)]
+    assert offsets == [0] * 6 + [1] * 6
+    store.dispatch_to(store.log_end)
+    assert len(store.queue_ids()) == 6
+
+
+def test_a_batch_is_contiguous_in_one_file(tmp_path: Path) -> None:
+    store = small_store(tmp_path)
+    store.put(sized(3000), NOW_MS)
+    result = store.put_batch([sized(400) for _ in range(3)], NOW_MS)
+    assert (result.physical_offset, result.end_offset, result.queue_offset) == (4096, 5296, 1)
+    assert [text[-4:] for text in result.msg_id.split(",")] == ["1000", "1190", "1320"]
+    store.dispatch_to(store.log_end)
+    assert store.queue_bounds("T", 0) == (0, 4)
+
+
+def test_a_batch_larger_than_a_file_is_refused_and_nothing_is_stored(tmp_path: Path) -> None:
+    store = small_store(tmp_path)
+    with pytest.raises(RecordError, match="do not fit"):
+        store.put_batch([sized(2045), sized(2045)], NOW_MS)
+    with pytest.raises(RecordError):
+        store.put_batch([], NOW_MS)
+    assert store.log_end == 0
+    assert store.put(message(), NOW_MS).queue_offset == 0
+
+
+def test_a_refused_group_leaves_the_others_alone(tmp_path: Path) -> None:
+    store = small_store(tmp_path)
+    bad = dataclasses.replace(message(), queue_id=1 << 40)
+    results = store.put_many([[message()], [message(), bad], [message(topic="")], [message(), message()]], NOW_MS)
+    assert [isinstance(result, RecordError) for result in results] == [False, True, True, False]
+    last = results[3]
+    assert isinstance(last, PutResult)
+    assert last.queue_offset == 1
+    store.dispatch_to(store.log_end)
+    assert store.queue_bounds("T", 0) == (0, 3)
+
+
+def test_many_groups_lie_as_if_put_one_by_one(tmp_path: Path) -> None:
+    groups = [[sized(150 + 37 * n % 800, n % 3)] * (1 + n % 3) for n in range(40)]
+    one, many = small_store(tmp_path / "one"), small_store(tmp_path / "many")
+    singly = [one.put_batch(group, NOW_MS) for group in groups]
+    assert many.put_many(groups, NOW_MS) == singly
+    assert log_bytes(many) == log_bytes(one)
+    assert sorted(many.dispatch_to(many.log_end)) == sorted(one.dispatch_to(one.log_end))
+
+
+def test_prepared_messages_store_queue_offset_0_and_count_nothing(tmp_path: Path) -> None:
+    store = small_store(tmp_path)
+    store.put(message(), NOW_MS)
+    assert store.put(message(sys_flag=0x4), NOW_MS).queue_offset == 0
+    assert store.put(message(), NOW_MS).queue_offset == 1
+
+
+def test_a_new_master_goes_on_behind_messages_that_are_not_confirmed(tmp_path: Path) -> None:
+    old, new = small_store(tmp_path / "old"), small_store(tmp_path / "new")
+    for n in range(20):
+        old.put(message(queue_id=n % 2), NOW_MS)
+    for at in range(0, old.log_end, 4096):
+        new.append_raw(at, old.read_log(at, 4096))
+    new.dispatch_to(old.log_end // 2)
+    new.rebuild_queue_offsets()
+    assert new.put(message(queue_id=1), NOW_MS).queue_offset == 10
+    assert new.put(message(queue_id=0), NOW_MS).queue_offset == 10
+    new.dispatch_to(new.log_end)
+    assert len(bodies(new, 0)) == 11
+
+
+def test_queue_offsets_are_found_again_without_being_asked_for(tmp_path: Path) -> None:
+    store = small_store(tmp_path)
+    store.put(message(), NOW_MS)
+    end = store.log_end
+    store.append_raw(end, encoded(message(), 1, end))
+    assert store.put(message(), NOW_MS).queue_offset == 2
+
+
+@pytest.mark.parametrize("received", [1, 7, 50, 199])
+def test_a_partly_received_record_is_cut_before_leading(tmp_path: Path, received: int) -> None:
+    store = small_store(tmp_path)
+    store.append_raw(0, encoded(sized(200), 0, 0) + encoded(sized(200), 1, 200)[:received])
+    with pytest.raises(LogError, match="cannot lead"):
+        store.rebuild_queue_offsets()
+    store.dispatch_to(200 + received)
+    assert store.cut_incomplete_tail() == 200
+    assert store.put(sized(200), NOW_MS)[:3] == (200, 400, 1)
+    store.dispatch_to(400)
+    assert store.queue_bounds("T", 0) == (0, 2)
+
+
+def test_a_partly_received_blank_record_is_cut_before_leading(tmp_path: Path) -> None:
+    old, new = small_store(tmp_path / "old"), small_store(tmp_path / "new")
+    old.put(sized(3000), NOW_MS)
+    old.put(sized(2000), NOW_MS)
+    new.append_raw(0, old.read_log(0, 3500))
+    assert new.cut_incomplete_tail() == 3000
+    assert new.put(sized(1000), NOW_MS).physical_offset == 3000
+
+
+def test_a_log_of_garbage_never_leads(tmp_path: Path) -> None:
+    store = small_store(tmp_path)
+    store.append_raw(0, b"garbage!" * 20)
+    with pytest.raises(LogError, match="start it empty"):
+        store.cut_incomplete_tail()
+
+
+def test_a_whole_log_is_not_cut(tmp_path: Path) -> None:
+    store = small_store(tmp_path)
+    store.put(sized(3000), NOW_MS)
+    store.put(sized(2000), NOW_MS)
+    assert store.cut_incomplete_tail() == store.log_end == 4096 + 2000
+
+
+def test_a_cut_takes_back_queue_entries_and_offsets(tmp_path: Path) -> None:
+    store = small_store(tmp_path)
+    ends = [store.put(message(queue_id=n % 2), NOW_MS).end_offset for n in range(60)]
+    store.dispatch_to(store.log_end)
+    assert store.truncate(ends[30]) == ends[30]
+    assert (store.confirm_offset, store.dispatched_offset) == (ends[30], ends[30])
+    assert (store.queue_bounds("T", 0), store.queue_bounds("T", 1)) == ((0, 16), (0, 15))
+    assert store.put(message(queue_id=1), NOW_MS)[::2] == (ends[30], 15)
+
+
+def test_a_replica_emptied_by_a_cut_can_begin_again(tmp_path: Path) -> None:
+    store = small_store(tmp_path)
+    for _ in range(60):
+        store.put(message(), NOW_MS)
+    store.dispatch_to(store.log_end)
+    assert store.truncate(0) == 0
+    store.append_raw(8192, encoded(message(body=b"new"), 77, 8192))
+    store.dispatch_to(store.log_end)
+    assert (store.log_min, store.queue_bounds("T", 0), bodies(store)) == (8192, (77, 78), [b"new"])
+
+
+def test_the_checkpoint_records_what_is_durable(tmp_path: Path) -> None:
+    store = small_store(tmp_path)
+    for n in range(3):
+        store.put(sized(200), NOW_MS + n)
+    store.dispatch_to(400)
+    job = store.checkpoint_job()
+    store.put(sized(200), NOW_MS + 9)
+    worker = threading.Thread(target=job)
+    worker.start()
+    worker.join()
+    checkpoint = read_checkpoint(tmp_path / "checkpoint")
+    assert (checkpoint.log_ms, checkpoint.queues_ms) == (NOW_MS + 1, NOW_MS + 1)
+    assert (checkpoint.flushed_offset, checkpoint.confirm_offset) == (400, 400)
+    assert store.flush() == 800
+
+
+def test_a_store_in_use_is_refused_with_the_way_out(tmp_path: Path) -> None:
+    store = small_store(tmp_path)
+    with pytest.raises(LogError, match="stop it, or choose another store folder"):
+        small_store(tmp_path)
+    store.close()
+    small_store(tmp_path).close()
+
+
+def test_a_store_that_failed_to_open_releases_its_folder(tmp_path: Path) -> None:
+    store = small_store(tmp_path)
+    store.put(message(), NOW_MS)
+    store.close()
+    with pytest.raises(LogError, match="file size"):
+        MessageStore(tmp_path)
+    small_store(tmp_path).close()
+
+
+def test_an_unclean_close_leaves_the_mark(tmp_path: Path) -> None:
+    small_store(tmp_path).close(clean=False)
+    assert (tmp_path / "abort").exists()
+    small_store(tmp_path).close()
+    assert not (tmp_path / "abort").exists()
