@@ -18,7 +18,8 @@ from brokers.remoting.connection import Connection, Limits, split_address
 from brokers.remoting.server import Dispatcher, RemotingServer
 from processors.namesrv_config import NameServerConfig
 from processors.registration_body import BadRegistration, decode_data_version, decode_registration
-from processors.routes import LiveBroker, RouteTable, Verdict
+from processors.route_records import LiveBroker, Verdict
+from processors.routes import RouteTable
 
 _log = logging.getLogger(__name__)
 _FAQ = "See https://rocketmq.apache.org/docs/bestPractice/06FAQ for further details."

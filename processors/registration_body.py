@@ -13,7 +13,7 @@ from collections.abc import Mapping
 
 from brokers.remoting import fastjson
 from brokers.remoting.command import RemotingCommand
-from processors.routes import DataVersion, Registration, TopicQueues
+from processors.route_records import DataVersion, Registration, TopicQueues
 
 # A registration names every topic of a broker; 16 MiB hold far more than TOPICS_MAX of them.
 BODY_BYTES_MAX = 16_777_216

@@ -12,102 +12,16 @@ Invariants:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
-from enum import Enum
+from collections.abc import Iterable
+
+from processors.route_records import (
+    BrokerGroup, DataVersion, LiveBroker, Registered, Registration, TopicQueues, Verdict,
+)  # fmt: skip
 
 MASTER_ID = 0
-PERM_WRITE = 2
 # Strangers can register whatever they like; the tables must not grow without an end.
 BROKERS_MAX = 10_000
 TOPICS_MAX = 500_000
-
-
-@dataclass(frozen=True, slots=True)
-class DataVersion:
-    """Version of a broker's topic table; `state_version` is the master epoch in controller mode, else 0."""
-
-    state_version: int = 0
-    counter: int = 0
-    timestamp_ms: int = 0
-
-    def to_wire(self) -> dict[str, int]:
-        return {"counter": self.counter, "stateVersion": self.state_version, "timestamp": self.timestamp_ms}
-
-
-@dataclass(frozen=True, slots=True)
-class TopicQueues:
-    """What one broker offers of a topic; `perm` is a sum of priority 8, read 4, write 2, inherit 1."""
-
-    read_queues: int
-    write_queues: int
-    perm: int
-    sys_flag: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Registration:
-    """What a broker says in REGISTER_BROKER. `acting_master` None: a broker older than that option."""
-
-    cluster_name: str
-    broker_name: str
-    broker_id: int
-    address: str
-    ha_address: str
-    version: DataVersion
-    topics: Mapping[str, TopicQueues]
-    timeout_ms: int = 120_000
-    acting_master: bool | None = None
-
-
-class Verdict(Enum):
-    """What became of a registration. STALE is answered like ACCEPTED, with nothing in it (4.1)."""
-
-    ACCEPTED = "accepted"
-    STALE = "stale"
-    SINGLE_TOPIC = "single topic before the first full registration"
-    TABLE_FULL = "the table is full"
-
-
-@dataclass(frozen=True, slots=True)
-class Registered:
-    """`master_address` and `master_ha_address`: for a slave whose master is known."""
-
-    verdict: Verdict
-    master_address: str | None = None
-    master_ha_address: str | None = None
-
-
-@dataclass(slots=True)
-class LiveBroker:
-    """A broker that registered: over which connection, and when it was last heard of."""
-
-    cluster_name: str
-    broker_name: str
-    broker_id: int
-    address: str
-    ha_address: str
-    version: DataVersion
-    timeout_ms: int
-    connection_id: int
-    last_heard_ms: int
-
-
-@dataclass(slots=True)
-class BrokerGroup:
-    """The brokers of one name."""
-
-    cluster_name: str
-    broker_name: str
-    acting_master: bool = False
-    addresses: dict[int, str] = field(default_factory=dict)
-    highest_master_version: int = 0
-
-    def to_wire(self) -> dict[str, object]:
-        return self.members() | {"enableActingMaster": self.acting_master}
-
-    def members(self) -> dict[str, object]:
-        return {"brokerAddrs": dict(self.addresses), "brokerName": self.broker_name, "cluster": self.cluster_name}
 
 
 class RouteTable:
@@ -199,7 +113,7 @@ class RouteTable:
         return {
             "brokerDatas": [self._groups[name].to_wire() for name in names],
             "filterServerTable": {},
-            "queueDatas": [_queue_data(name, queues[name]) for name in names],
+            "queueDatas": [queues[name].to_wire(name) for name in names],
         }
 
     def cluster_info(self) -> dict[str, object]:
@@ -257,7 +171,7 @@ class RouteTable:
             return
         for topic, queues in registration.topics.items():
             if is_first_slave and group.acting_master:
-                queues = _without_write(queues)
+                queues = queues.without_write()
             brokers = self._topics.get(topic)
             if brokers is None:
                 if len(self._topics) >= TOPICS_MAX:
@@ -298,18 +212,4 @@ class RouteTable:
     def _close_for_writes(self, broker_name: str) -> None:
         for brokers in self._topics.values():
             if broker_name in brokers:
-                brokers[broker_name] = _without_write(brokers[broker_name])
-
-
-def _without_write(queues: TopicQueues) -> TopicQueues:
-    return TopicQueues(queues.read_queues, queues.write_queues, queues.perm & ~PERM_WRITE, queues.sys_flag)
-
-
-def _queue_data(broker_name: str, queues: TopicQueues) -> dict[str, object]:
-    return {
-        "brokerName": broker_name,
-        "perm": queues.perm,
-        "readQueueNums": queues.read_queues,
-        "topicSysFlag": queues.sys_flag,
-        "writeQueueNums": queues.write_queues,
-    }
+                brokers[broker_name] = brokers[broker_name].without_write()

@@ -13,7 +13,7 @@ from brokers.remoting.codec import FrameDecoder
 from brokers.remoting.command import RemotingCommand
 from processors import registration_body
 from processors.registration_body import BODY_BYTES_MAX, BadRegistration, decode_data_version, decode_registration
-from processors.routes import DataVersion, TopicQueues
+from processors.route_records import DataVersion, TopicQueues
 
 WIRE = Path(__file__).parents[2] / "golden" / "wire"
 EXT = {"brokerName": "b", "brokerAddr": "1.2.3.4:10911", "clusterName": "C", "haServerAddr": "h:1", "brokerId": "0"}

@@ -6,7 +6,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from processors import routes
-from processors.routes import DataVersion, Registration, RouteTable, TopicQueues, Verdict
+from processors.route_records import DataVersion, Registration, TopicQueues, Verdict
+from processors.routes import RouteTable
 
 QUEUES = TopicQueues(4, 4, 6)
 A, B, C = "10.0.0.1:10911", "10.0.0.2:10911", "10.0.0.3:10911"
