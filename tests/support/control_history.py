@@ -1,0 +1,204 @@
+"""
+A control history under construction: commands go through the codec into a real `Folder`.
+
+Responsible for envelopes and for checking after each record what must hold after every record.
+Knows no rule.
+"""
+
+from events.codec import COMMAND_FINGERPRINTS, decode, encode
+from events.commands import (
+    AlterSyncStateSet,
+    ApplyBrokerId,
+    ChangeSettings,
+    ClaimLeadership,
+    CleanBrokerData,
+    ClusterFormed,
+    Command,
+    ElectMaster,
+    RegisterBroker,
+)
+from events.envelope import Envelope, ReplicaEvidence
+from events.outcomes import Outcome
+from processors.fold import Applied, Folder
+from processors.state import RULES_VERSION, BrokerSet, check_invariants
+
+CLUSTER_ID = "cluster-1"
+CLUSTER = "DefaultCluster"
+NAME = "broker-a"
+
+
+def address(broker_id: int) -> str:
+    """Return the address that a replica of these histories has."""
+    return f"h{broker_id}:10911"
+
+
+def seen(
+    broker_id: int,
+    *,
+    alive: bool = True,
+    epoch: int = 1,
+    offset: int = 1000,
+    priority: int = 2_147_483_647,
+    incarnation: str | None = "",
+    reason: str = "heartbeat",
+) -> ReplicaEvidence:
+    """Return evidence; an incarnation of "" stands for the first one of that replica."""
+    incarnation = f"i{broker_id}" if incarnation == "" else incarnation
+    return ReplicaEvidence(
+        broker_id, alive, reason, 100, epoch, offset, offset, priority, incarnation
+    )
+
+
+class History:
+    """A log that grows by commands, and the folder that follows it."""
+
+    def __init__(self, *, formed: bool = True, led: bool = True) -> None:
+        self.folder = Folder()
+        self.records: list[bytes] = []
+        self._ids = 0
+        if formed:
+            self.do(ClusterFormed(self.envelope(), RULES_VERSION, {}, COMMAND_FINGERPRINTS))
+        if formed and led:
+            self.do(ClaimLeadership(self.envelope(), 0, "n0", "n0:9878", "0.1.0"))
+
+    @property
+    def set(self) -> BrokerSet:
+        """The set that these histories are about."""
+        return self.folder.state.sets[NAME]
+
+    def envelope(self, **other: object) -> Envelope:
+        """Return the envelope of a well-behaved leader, but for what `other` names."""
+        self._ids += 1
+        values: dict[str, object] = {
+            "command_id": self._ids.to_bytes(16, "big"),
+            "cluster_id": CLUSTER_ID,
+            "term": self.folder.state.term,
+            "issuer": "n0",
+            "issued_at_ms": 1_700_000_000_000 + self._ids,
+            "cause": "asked",
+            "applied_offset": self.folder.offset,
+            "applied_digest": self.folder.digest if self.folder.offset >= 0 else b"",
+        }
+        return Envelope(**{**values, **other})  # type: ignore[arg-type]
+
+    def do(self, command: Command) -> Outcome:
+        """Append and fold a command; return its outcome."""
+        return self.append(encode(command)).outcome
+
+    def append(self, data: bytes) -> Applied:
+        """Append and fold bytes; check what must hold after every record."""
+        self.records.append(data)
+        before = self.folder.state
+        applied = self.folder.apply(self.folder.next_offset, data)
+        outcome = applied.outcome
+        assert check_invariants(self.folder.state) == []
+        assert applied.digest_agrees is not False
+        assert decode(encode(outcome)) == outcome
+        if not outcome.changes:
+            assert self.folder.state == before
+        if not outcome.accepted:
+            assert [type(c).__name__ for c in outcome.changes] in ([], ["MasterCleared"])
+        return applied
+
+    def claim(self, expected_term: int, controller_id: str = "n1") -> Outcome:
+        """A controller claims leadership."""
+        return self.do(
+            ClaimLeadership(self.envelope(), expected_term, controller_id, "n1:9878", "0.1.0")
+        )
+
+    def setting(self, name: str, value: str) -> Outcome:
+        """Change one setting."""
+        return self.do(ChangeSettings(self.envelope(), {name: value}))
+
+    def apply_id(self, broker_id: int, code: str | None = None) -> Outcome:
+        """A replica takes an id."""
+        code = f"{address(broker_id)};secret" if code is None else code
+        return self.do(ApplyBrokerId(self.envelope(), CLUSTER, NAME, broker_id, code))
+
+    def register(self, broker_id: int, incarnation: str = "", **other: object) -> Outcome:
+        """A start of a replica of ours registers."""
+        values: dict[str, object] = {
+            "broker_address": address(broker_id),
+            "ha_address": f"h{broker_id}:10912",
+            "incarnation": incarnation or f"i{broker_id}",
+            "clean": True,
+            "last_epoch": -1,
+            "end_offset": 0,
+        }
+        values |= other
+        return self.do(
+            RegisterBroker(self.envelope(), CLUSTER, NAME, broker_id, **values)  # type: ignore[arg-type]
+        )
+
+    def register_java(self, broker_id: int, broker_address: str = "") -> Outcome:
+        """A Java broker registers: it sends none of our fields."""
+        where = broker_address or address(broker_id)
+        return self.do(RegisterBroker(self.envelope(), CLUSTER, NAME, broker_id, where))
+
+    def elect(
+        self,
+        broker_id: int = -1,
+        *evidence: ReplicaEvidence,
+        designate: bool = False,
+        master_epoch: int | None = None,
+        set_epoch: int | None = None,
+    ) -> Outcome:
+        """Somebody wants a master."""
+        return self.do(
+            ElectMaster(
+                self.envelope(), CLUSTER, NAME, broker_id, designate, master_epoch, set_epoch,
+                evidence,
+            )
+        )  # fmt: skip
+
+    def alter(
+        self,
+        members: tuple[int, ...],
+        *evidence: ReplicaEvidence,
+        master: int | None = None,
+        master_epoch: int | None = None,
+        set_epoch: int | None = None,
+    ) -> Outcome:
+        """The master asks for a set; its own view is the current one unless said otherwise."""
+        now = self.folder.state.sets.get(NAME, BrokerSet(CLUSTER, NAME))
+        return self.do(
+            AlterSyncStateSet(
+                self.envelope(),
+                NAME,
+                (now.master_broker_id or 0) if master is None else master,
+                now.master_epoch if master_epoch is None else master_epoch,
+                now.sync_state_set_epoch if set_epoch is None else set_epoch,
+                members,
+                evidence,
+            )
+        )
+
+    def clean(
+        self, ids: tuple[int, ...] | None, *evidence: ReplicaEvidence, living: bool = False
+    ) -> Outcome:
+        """The operator forgets replicas."""
+        return self.do(CleanBrokerData(self.envelope(), CLUSTER, NAME, ids, living, evidence))
+
+
+def with_replicas(*ids: int) -> History:
+    """Return a history in which these replicas, 1 to n, have ids and are registered."""
+    history = History()
+    for broker_id in ids:
+        assert history.apply_id(broker_id).accepted
+        assert history.register(broker_id).accepted
+    return history
+
+
+def with_master(*members: int, replicas: tuple[int, ...] = (1, 2, 3)) -> History:
+    """Return a history in which the first of `members` is master and all of them in the set."""
+    history = with_replicas(*replicas)
+    assert history.elect(members[0]).accepted
+    if len(members) > 1:
+        everyone = tuple(seen(broker_id) for broker_id in members)
+        assert history.alter(tuple(sorted(members)), *everyone).accepted
+    return history
+
+
+def verdicts(outcome: Outcome) -> dict[int, str]:
+    """Return id -> verdict of an election."""
+    return {row.broker_id: row.verdict for row in outcome.candidates}
