@@ -2,11 +2,13 @@
 One byte sequence for each state and outcome, the same on every machine (design D2).
 
 Responsible for the canonical form: compact ASCII JSON arrays, fields in declared order, maps
-sorted by key. Refuses to know digests and files. Changing a form here changes every digest.
+as pairs sorted by key. Refuses to know digests and files. Changing a form here changes every
+digest that was ever published.
 """
 
+from collections.abc import Callable, Mapping
 from dataclasses import fields
-from json.encoder import encode_basestring_ascii as _quoted
+from json import JSONEncoder
 from operator import attrgetter
 from typing import Any
 
@@ -14,91 +16,79 @@ from events.changes import CHANGES, Change
 from events.outcomes import CandidateVerdict, Outcome
 from processors.state import BrokerSet, ControllerState, Replica
 
+# Everything of an outcome that stands before its digest.
+DIGESTED_FIELDS = tuple(field.name for field in fields(Outcome))[:13]
+
 
 def outcome_text(outcome: Outcome) -> str:
-    """Return the digested part of an outcome: everything before `digest`."""
-    return _array(
-        [
-            _scalar(outcome.command_offset),
-            _scalar(outcome.command_id),
-            _quoted(outcome.cluster_id),
-            _scalar(outcome.term),
-            _quoted(outcome.kind),
-            _scalar(outcome.broker_name),
-            _quoted(outcome.cause),
-            _scalar(outcome.accepted),
-            _scalar(outcome.refusal),
-            _scalar(outcome.code),
-            _array([_quoted(label) for label in outcome.labels]),
-            _array([change_text(change) for change in outcome.changes]),
-            _array([_VERDICT(verdict) for verdict in outcome.candidates]),
-        ]
-    )
+    """Return the digested part of an outcome."""
+    return digested_text(_digested(outcome))
+
+
+def digested_text(values: tuple[Any, ...]) -> str:
+    """Return the same from the values of `DIGESTED_FIELDS`."""
+    command_offset, command_id, *plain, changes, candidates = values
+    texts = [(type(change).__name__, *_CHANGE[type(change)](change)) for change in changes]
+    verdicts = [_verdict(candidate) for candidate in candidates]
+    return _text([command_offset, command_id.hex(), *plain, texts, verdicts])
 
 
 def change_text(change: Change) -> str:
     """Return a change: its kind, then its fields."""
-    name = type(change).__name__
-    return f'["{name}",{_CHANGE[type(change)](change)}]'
+    return _text((type(change).__name__, *_CHANGE[type(change)](change)))
 
 
 def set_text(broker_set: BrokerSet) -> str:
     """Return everything that the fold knows of one set."""
-    return _SET(broker_set)
+    return _text(_set_values(broker_set))
 
 
 def state_text(state: ControllerState) -> str:
     """Return the whole state; sets ascend by name."""
-    return _array(
+    return _text(
         [
-            _quoted(state.cluster_id),
-            _scalar(state.term),
-            _scalar(state.leader_id),
-            _scalar(state.leader_address),
-            _scalar(state.rules_version),
-            _scalar(dict(state.settings)),
-            _scalar(state.fingerprints),
-            _array([set_text(state.sets[name]) for name in sorted(state.sets)]),
+            state.cluster_id,
+            state.term,
+            state.leader_id,
+            state.leader_address,
+            state.rules_version,
+            sorted(state.settings.items()),
+            state.fingerprints,
+            [_set_values(state.sets[name]) for name in sorted(state.sets)],
         ]
     )
 
 
-def _array(parts: list[str]) -> str:
-    return f"[{','.join(parts)}]"
+def _values(cls: type) -> Callable[[Any], tuple[Any, ...]]:
+    """Return what takes the field values out of a dataclass, in declared order."""
+    names = [field.name for field in fields(cls)]
+    if len(names) == 1:
+        return lambda value: (getattr(value, names[0]),)
+    return attrgetter(*names)
 
 
-def _scalar(value: Any) -> str:
-    """Return a field value; a type without a canonical form is a mistake of ours."""
-    kind = type(value)
-    if kind is str:
-        return _quoted(value)
-    if kind is int:
-        return repr(value)
-    if value is None:
-        return "null"
-    if kind is bool:
-        return "true" if value else "false"
-    if kind is tuple or kind is list:
-        return f"[{','.join([_scalar(one) for one in value])}]"
-    if kind is bytes:
-        return f'"{value.hex()}"'
-    if kind is Replica:
-        return _REPLICA(value)
-    if isinstance(value, dict):
-        pairs = [f"[{_quoted(key)},{_scalar(value[key])}]" for key in sorted(value)]
-        return f"[{','.join(pairs)}]"
-    raise TypeError(f"no canonical form for {kind.__name__}")
+def _change_values(cls: type) -> Callable[[Any], tuple[Any, ...]]:
+    """Return the same for a change; only those with a map need a closer look."""
+    get = _values(cls)
+    if "settings" not in {field.name for field in fields(cls)}:
+        return get
+    return lambda value: tuple(
+        sorted(one.items()) if isinstance(one, Mapping) else one for one in get(value)
+    )
 
 
-def _writer(cls: type) -> Any:
-    """Return what writes the fields of a dataclass, in declared order, as one array."""
-    get = attrgetter(*(field.name for field in fields(cls)))
-    if len(fields(cls)) == 1:
-        return lambda value: f"[{_scalar(get(value))}]"
-    return lambda value: f"[{','.join([_scalar(one) for one in get(value)])}]"
+def _set_values(broker_set: BrokerSet) -> list[Any]:
+    values = list(_broker_set(broker_set))
+    values[_REPLICAS_INDEX] = [_replica(replica) for replica in broker_set.replicas]
+    return values
 
 
-_REPLICA = _writer(Replica)
-_SET = _writer(BrokerSet)
-_VERDICT = _writer(CandidateVerdict)
-_CHANGE = {cls: _writer(cls) for cls in CHANGES}
+_text = JSONEncoder(
+    ensure_ascii=True, separators=(",", ":"), allow_nan=False, check_circular=False
+).encode
+_digested = attrgetter(*DIGESTED_FIELDS)
+_replica = _values(Replica)
+_broker_set = _values(BrokerSet)
+_verdict = _values(CandidateVerdict)
+_REPLICAS_INDEX = [field.name for field in fields(BrokerSet)].index("replicas")
+_CHANGE = {cls: _change_values(cls) for cls in CHANGES}

@@ -50,7 +50,7 @@ def evolve(state: ControllerState, change: Change) -> ControllerState:
             after = evolve_set(before, change)
             if after is None or after is before:
                 return state
-            return replace(state, sets=state.sets.set(change.broker_name, after))
+            return state.with_set(after)
         case LeadershipClaimed():
             return replace(
                 state,
@@ -146,8 +146,11 @@ def _with_registered(broker_set: BrokerSet, change: BrokerRegistered) -> BrokerS
 
 
 def _with_elected(broker_set: BrokerSet, change: MasterElected) -> BrokerSet:
-    return replace(
-        broker_set,
+    # Written out: `replace` looks at every field by name, and this is the fold's hot path.
+    return BrokerSet(
+        broker_set.cluster_name,
+        broker_set.broker_name,
+        broker_set.next_broker_id,
         replicas=_clean_again(broker_set.replicas, change.sync_state_set),
         master_broker_id=change.master_broker_id,
         master_epoch=change.master_epoch,
@@ -157,23 +160,32 @@ def _with_elected(broker_set: BrokerSet, change: MasterElected) -> BrokerSet:
         master_restarted=False,
         has_had_master=True,
         unclean_members=(),
+        tombstone=broker_set.tombstone,
     )
 
 
 def _with_altered(broker_set: BrokerSet, change: SyncStateSetAltered) -> BrokerSet:
     unclean = change.unclean_members
     # Who leaves unclean is unclean from here on: its registration follows in the same decision.
-    replicas = tuple(
-        replace(r, clean=False) if r.clean and r.broker_id in unclean else r
-        for r in broker_set.replicas
-    )
-    return replace(
-        broker_set,
+    replicas = broker_set.replicas
+    if unclean:
+        replicas = tuple(
+            replace(r, clean=False) if r.clean and r.broker_id in unclean else r for r in replicas
+        )
+    return BrokerSet(
+        broker_set.cluster_name,
+        broker_set.broker_name,
+        broker_set.next_broker_id,
         replicas=_clean_again(replicas, change.joined),
+        master_broker_id=broker_set.master_broker_id,
+        master_epoch=broker_set.master_epoch,
         sync_state_set=tuple(change.sync_state_set),
         sync_state_set_epoch=change.sync_state_set_epoch,
         highest_epoch_seen=change.highest_epoch_seen,
+        master_restarted=broker_set.master_restarted,
+        has_had_master=broker_set.has_had_master,
         unclean_members=tuple(unclean),
+        tombstone=broker_set.tombstone,
     )
 
 
@@ -191,7 +203,7 @@ def _without_cleaned(broker_set: BrokerSet, change: BrokersCleaned) -> BrokerSet
 
 def _clean_again(replicas: tuple[Replica, ...], members: tuple[int, ...]) -> tuple[Replica, ...]:
     """Members hold all that was acknowledged, so an unclean start of theirs is over (S5)."""
-    if all(r.clean or r.broker_id not in members for r in replicas):
+    if not any([not r.clean and r.broker_id in members for r in replicas]):
         return replicas
     return tuple(
         replace(r, clean=True) if not r.clean and r.broker_id in members else r for r in replicas

@@ -6,9 +6,12 @@ digest. Business rules are `decide` and `evolve`. Refuses to know where records 
 who reads the outcome: bulk start-up, the Faust agent, tests and Spark use this one object.
 """
 
-from collections.abc import Callable, Iterator
+from collections import deque
+from collections.abc import Iterator
 from dataclasses import dataclass
 from hashlib import sha256
+from struct import Struct
+from typing import Any
 
 from events.codec import HEADER_BYTES, MARKER, MalformedRecord, UnknownFingerprint, decode
 from events.codec import fingerprint_of as _fingerprint_of
@@ -16,7 +19,7 @@ from events.commands import COMMANDS, ActivateRules, ClusterFormed, Command
 from events.envelope import COMMAND_ID_BYTES, DIGEST_BYTES
 from events.outcomes import LABEL_REPEAT, UNREADABLE_KIND, Outcome
 from processors import canonical, decide
-from processors.decide_refusals import RESPONSE_CODES, Decision, Refusal
+from processors.decide_refusals import Decision, Refusal
 from processors.evolve import evolve
 from processors.state import SUPPORTED_RULES, ControllerState
 
@@ -24,6 +27,8 @@ ZERO_DIGEST = bytes(DIGEST_BYTES)
 NO_COMMAND_ID = bytes(COMMAND_ID_BYTES)
 # How many offsets back a digest named in a command can be compared.
 DIGESTS_KEPT = 4096
+# Offset, then the lengths of record, outcome and changed sets.
+_LENGTHS = Struct(">qIII")
 
 
 class HoleInLog(Exception):
@@ -69,8 +74,10 @@ class Applied:
 class RecentCommands:
     """The ids of the last offsets, each with its first outcome; bounded by the window (D5)."""
 
-    def __init__(self, entries: dict[bytes, FirstOutcome] | None = None) -> None:
-        self._entries: dict[bytes, FirstOutcome] = dict(entries or {})
+    def __init__(self) -> None:
+        self._entries: dict[bytes, FirstOutcome] = {}
+        # A dict is slow to give its oldest key once many before it are gone.
+        self._by_age: deque[bytes] = deque()
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -81,20 +88,17 @@ class RecentCommands:
 
     def items(self) -> Iterator[tuple[bytes, FirstOutcome]]:
         """Return the entries, oldest first."""
-        return iter(self._entries.items())
+        return ((command_id, self._entries[command_id]) for command_id in self._by_age)
 
     def remember(self, command_id: bytes, first: FirstOutcome) -> None:
-        """Add the first outcome of an id."""
+        """Add the first outcome of an id that is not here yet."""
         self._entries[command_id] = first
+        self._by_age.append(command_id)
 
     def forget_before(self, offset: int) -> None:
         """Drop what is older than `offset`."""
-        entries = self._entries
-        while entries:
-            oldest = next(iter(entries))
-            if entries[oldest].offset >= offset:
-                return
-            del entries[oldest]
+        while self._by_age and self._entries[self._by_age[0]].offset < offset:
+            del self._entries[self._by_age.popleft()]
 
 
 class Folder:
@@ -139,7 +143,9 @@ class Folder:
         state = self.state
         for change in decision.changes:
             state = evolve(state, change)
-        outcome, digest = self._outcome(offset, data, command, decision, first, state)
+        parts = _digested_parts(offset, command, decision, first, state)
+        digest = _chained(self.digest, offset, data, parts, _changed_sets(decision, state))
+        outcome = Outcome(*parts, digest)
         agrees = None if command is None else self._digest_agrees(command)
         self._advance(offset, state, digest)
         if command is not None and first is None and decision.refusal not in _UNDECIDED:
@@ -198,32 +204,6 @@ class Folder:
             self._active = frozenset(MARKER + bytes.fromhex(mark) for mark in self._active_of)
         return self._active
 
-    def _outcome(
-        self,
-        offset: int,
-        data: bytes,
-        command: Command | None,
-        decision: Decision,
-        first: FirstOutcome | None,
-        state: ControllerState,
-    ) -> tuple[Outcome, bytes]:
-        refusal = None if decision.refusal is None else decision.refusal.name
-        accepted, code, labels = refusal is None, decision.code, decision.labels
-        if first is not None:
-            accepted, refusal, code = first.accepted, first.refusal, first.code
-            labels = (LABEL_REPEAT,)
-        kind, broker_name = _identity(command)
-        cause = "" if command is None else command.envelope.cause
-        command_id = NO_COMMAND_ID if command is None else command.envelope.command_id
-
-        def outcome(digest: bytes) -> Outcome:
-            return Outcome(
-                offset, command_id, state.cluster_id, state.term, kind, broker_name, cause,
-                accepted, refusal, code, labels, decision.changes, decision.candidates, digest,
-            )  # fmt: skip
-
-        return _digested(outcome, self.digest, offset, data, _changed_sets(decision, state))
-
     def _digest_agrees(self, command: Command) -> bool | None:
         envelope = command.envelope
         if len(envelope.applied_digest) != DIGEST_BYTES:
@@ -254,9 +234,7 @@ class Folder:
         )
 
 
-def _identity(command: Command | None) -> tuple[str, str | None]:
-    if command is None:
-        return UNREADABLE_KIND, None
+def _identity(command: Command) -> tuple[str, str | None]:
     return type(command).__name__, getattr(command, "broker_name", None)
 
 
@@ -276,18 +254,35 @@ def _changed_sets(decision: Decision, state: ControllerState) -> bytes:
     return ",".join(texts).encode("ascii")
 
 
-def _digested(
-    make: Callable[[bytes], Outcome], previous: bytes, offset: int, data: bytes, changed: bytes
-) -> tuple[Outcome, bytes]:
+def _digested_parts(
+    offset: int,
+    command: Command | None,
+    decision: Decision,
+    first: FirstOutcome | None,
+    state: ControllerState,
+) -> tuple[Any, ...]:
+    """Return the fields of the outcome up to its digest (`canonical.DIGESTED_FIELDS`)."""
+    refusal = None if decision.refusal is None else decision.refusal.name
+    result = (refusal is None, refusal, decision.code, decision.labels)
+    if first is not None:
+        result = (first.accepted, first.refusal, first.code, (LABEL_REPEAT,))
+    if command is None:
+        named = (UNREADABLE_KIND, None, "")
+        command_id = NO_COMMAND_ID
+    else:
+        named = (*_identity(command), command.envelope.cause)
+        command_id = command.envelope.command_id
+    head = (offset, command_id, state.cluster_id, state.term)
+    return (*head, *named, *result, decision.changes, decision.candidates)
+
+
+def _chained(
+    previous: bytes, offset: int, data: bytes, parts: tuple[Any, ...], changed: bytes
+) -> bytes:
     """Chain the digest; each part is preceded by its length, so none can pass for another."""
-    text = canonical.outcome_text(make(b"")).encode("ascii")
-    chained = sha256(previous)
-    chained.update(offset.to_bytes(8, "big"))
-    for part in (data, text, changed):
-        chained.update(len(part).to_bytes(4, "big"))
-        chained.update(part)
-    digest = chained.digest()
-    return make(digest), digest
+    text = canonical.digested_text(parts).encode("ascii")
+    lengths = _LENGTHS.pack(offset, len(data), len(text), len(changed))
+    return sha256(b"".join((previous, lengths, data, text, changed))).digest()
 
 
 _FORMING_HEADER = MARKER + bytes.fromhex(_fingerprint_of(ClusterFormed))

@@ -83,9 +83,10 @@ def _from_plain(plain: dict[str, Any]) -> Folder:
         tuple(plain["fingerprints"]),
         Map({broker_set.broker_name: broker_set for broker_set in sets}),
     )
-    recent = {bytes.fromhex(i): FirstOutcome(*first) for i, *first in plain["recent"]}
-    digest = bytes.fromhex(plain["digest"])
-    return Folder(state, plain["offset"], digest, RecentCommands(recent))
+    recent = RecentCommands()
+    for command_id, *first in plain["recent"]:
+        recent.remember(bytes.fromhex(command_id), FirstOutcome(*first))
+    return Folder(state, plain["offset"], bytes.fromhex(plain["digest"]), recent)
 
 
 def _set_from_plain(values: list[Any]) -> BrokerSet:

@@ -124,6 +124,19 @@ class ControllerState:
         """How many offsets back a repeated command id is recognised."""
         return int(self.setting(SETTING_DEDUPE_WINDOW))
 
+    def with_set(self, broker_set: BrokerSet) -> "ControllerState":
+        """Return this state with `broker_set` in place of the one of that name."""
+        return ControllerState(
+            self.cluster_id,
+            self.term,
+            self.leader_id,
+            self.leader_address,
+            self.rules_version,
+            self.settings,
+            self.fingerprints,
+            self.sets.set(broker_set.broker_name, broker_set),
+        )
+
     def setting(self, name: str) -> str:
         """Return the value in force of a known setting, its default when never set."""
         return self.settings.get(name, SETTING_DEFAULTS[name])
