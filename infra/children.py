@@ -104,12 +104,12 @@ def start_stamp(pid: int) -> str:
         return ""
 
 
-def last_lines(path: Path, count: int, bytes_max: int = 16_384) -> list[str]:
-    """The last lines of a log file, for showing why a child died. Missing file: none."""
+def last_lines(path: Path, count: int, bytes_max: int = 16_384, from_byte: int = 0) -> list[str]:
+    """The last lines of a log file from `from_byte` on, for showing why a child died. Missing file: none."""
     try:
         with path.open("rb") as source:
             source.seek(0, os.SEEK_END)
-            source.seek(max(0, source.tell() - bytes_max))
+            source.seek(max(from_byte, source.tell() - bytes_max))
             text = source.read().decode("utf-8", errors="replace")
     except OSError:
         return []

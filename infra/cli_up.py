@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import os
 import subprocess
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from confluent_kafka.admin import NewTopic
 
 from events import topics
 from infra import children, cluster_plan, jar_store, kafka_server
+from infra.cli_process import RUNNABLE
 from infra.cluster_plan import ClusterOptions, ClusterPlan
 from infra.data_folder import DataFolder
 from infra.java import find_java
@@ -103,6 +105,7 @@ def supervise(folder: DataFolder, arguments: argparse.Namespace) -> int:
         plan = cluster_plan.make_plan(folder, identity["cluster_id"], options, java.home, spark_jars)
         if options.base_port != plan.base_port:
             remember_port(folder, identity, options, plan)
+        plan = replace(plan, processes=tuple(spec for spec in plan.processes if _exists(spec.kind)))
         _say(f"cluster {identity['cluster_id']} in {folder.root}, {java}, jars in {kafka_jars.parent}")
         supervisor = Supervisor(folder, plan, options, _say, lambda kind: _before(kind, plan, len(plan.of_kind("kafka"))))
         return supervisor.run()
@@ -128,6 +131,13 @@ def refuse_leftovers(folder: DataFolder) -> None:
     if left:
         raise Problem(f"leftover of a crash: {', '.join(left)} still running",
                       f"'regent down --dir {folder.root}' ends it.")
+
+
+def _exists(kind: str) -> bool:
+    found = importlib.util.find_spec(RUNNABLE[kind].run_module) is not None
+    if not found:
+        _say(f"{kind} is not part of this release yet")
+    return found
 
 
 def _before(kind: str, plan: ClusterPlan, nodes: int) -> None:

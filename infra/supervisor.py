@@ -44,6 +44,7 @@ class Child:
     next_start: float = 0.0
     asked_at: float = 0.0
     last_exit: int | None = None
+    output_from: int = 0
     policy: RestartPolicy = field(default_factory=RestartPolicy)
 
 
@@ -104,16 +105,17 @@ class Supervisor:
     # -- start ------------------------------------------------------------------------------------------------------
 
     def _start_all(self) -> None:
-        self._start_kind("land", wait_s=None)  # Spark needs longest: it starts while the others do
+        # Spark needs longest and waits for the topics itself; the name server needs nobody
+        for kind in ("land", "namesrv"):
+            self._start_kind(kind, wait_s=None)
         for kind, limit_s in START_ORDER:
-            began = self._children["land"].started_at if kind == "land" and "land" in self._children else time.monotonic()
-            self._start_kind(kind, limit_s, began)
+            self._start_kind(kind, limit_s)
             if self._stop_reason is not None:
                 return
         self._state = "ready"
         self._write()
 
-    def _start_kind(self, kind: str, wait_s: float | None, began: float = 0.0) -> None:
+    def _start_kind(self, kind: str, wait_s: float | None) -> None:
         specs = self._plan.of_kind(kind)
         if not specs:
             return
@@ -126,7 +128,7 @@ class Supervisor:
         if wait_s is None:
             return
         self._wait({spec.name for spec in specs}, wait_s)
-        seconds = time.monotonic() - began
+        seconds = time.monotonic() - min(self._children[spec.name].started_at for spec in specs)
         text = f"{kind}: {', '.join(self._describe(spec) for spec in specs)} ready"
         self._steps.append({"text": text, "seconds": round(seconds, 2)})
         self._say(f"{text} after {seconds:.1f} s")
@@ -154,10 +156,10 @@ class Supervisor:
 
     def _last_words(self, name: str) -> str:
         lines = self._last_lines(name, 1)
-        return lines[-1].strip() if lines else f"exit code {self._children[name].last_exit}"
+        return lines[-1].strip().removeprefix("regent: ") if lines else f"exit code {self._children[name].last_exit}"
 
     def _last_lines(self, name: str, count: int) -> list[str]:
-        output = children.last_lines(self._folder.output_of(name), count)
+        output = children.last_lines(self._folder.output_of(name), count, from_byte=self._children[name].output_from)
         return output or children.last_lines(self._folder.log_of(name), count)
 
     def _start(self, spec: ProcessSpec) -> None:
@@ -171,13 +173,11 @@ class Supervisor:
         command = [sys.executable, "-m", "infra", spec.kind, "--config", str(path)]
         if spec.kind != "kafka":
             command += ["--log-file", str(self._folder.log_of(spec.name))]
+        written = output.stat().st_size if output.exists() else 0
         process = children.spawn(command, output)
         self._tell_watchdog(f"+{process.pid}")
-        known = self._children.get(spec.name)
-        if known is None:
-            self._children[spec.name] = Child(spec, process, time.monotonic())
-        else:
-            known.process, known.started_at, known.state = process, time.monotonic(), "starting"
+        child = self._children.setdefault(spec.name, Child(spec, process, time.monotonic()))
+        child.process, child.started_at, child.state, child.output_from = process, time.monotonic(), "starting", written
         self._write()
 
     # -- one turn ---------------------------------------------------------------------------------------------------

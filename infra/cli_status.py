@@ -1,0 +1,76 @@
+"""`regent status`: the cluster's document as a person reads it, or as JSON."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from infra import cluster_view
+from infra.cli_up import add_dir
+from infra.data_folder import DataFolder
+from infra.problems import EXIT_DONE, EXIT_FAILED
+
+
+def add_arguments(parser: argparse.ArgumentParser, verb: str) -> None:
+    """Flags of `regent status`."""
+    add_dir(parser)
+    parser.add_argument("--json", action="store_true", help="one JSON document")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Exit 0 when every process runs and answers, 1 when one does not."""
+    folder = DataFolder(arguments.dir.absolute())
+    view = cluster_view.collect(folder, folder.running_cluster())
+    print(json.dumps(view, indent=1) if arguments.json else "\n".join(render(view)))
+    return EXIT_DONE if all(is_well(one) for one in view["processes"]) else EXIT_FAILED
+
+
+def is_well(process: Mapping[str, Any]) -> bool:
+    """It runs, is ready and answers if it can be asked."""
+    return process["state"] == "ready" and process["answers"] is not False
+
+
+def render(view: Mapping[str, Any]) -> list[str]:
+    """The document as lines of text."""
+    lines = [f"cluster {view['cluster_id']}  {view['state']}  {view['dir']}",
+             f"name server {','.join(view['name_servers'])}   controllers {','.join(view['controllers'])}", ""]
+    rows = [("PROCESS", "KIND", "PID", "ADDRESS", "STATE", "ROLE", "RESTARTS")]
+    for one in view["processes"]:
+        state = one["state"] if one["answers"] is not False else f"{one['state']}, silent"
+        rows.append((one["name"], one["kind"], str(one["pid"] or "-"), one["address"] or "-", state, one["role"] or "-",
+                     str(one["restarts"])))
+    lines += table(rows)
+    for name, one in view["sets"].items():
+        lines += ["", *_set_lines(name, one)]
+    if view["landing"]:
+        lines += ["", _landing_line(view["landing"])]
+    return lines
+
+
+def _set_lines(name: str, one: Mapping[str, Any]) -> list[str]:
+    master = "none" if one["master"] is None else f"id {one['master']} at {one['master_address']}"
+    head = (f"set {name}: master {master}, epoch {one['master_epoch']}, in sync {one['sync_state_set']}"
+            f" (set epoch {one['sync_state_set_epoch']})")
+    rows = [("  ID", "ADDRESS", "ALIVE", "IN SYNC", "CLEAN", "EPOCH", "END", "CONFIRMED")]
+    for member in one["members"]:
+        rows.append((f"  {member['id']}", member["address"], _yes(member["alive"]), _yes(member["in_set"]),
+                     _yes(member["clean"]), str(member["epoch"]), str(member.get("end_offset", member["max_offset"])),
+                     str(member["confirm_offset"])))
+    return [head, *table(rows)]
+
+
+def _yes(value: object) -> str:
+    return "yes" if value else "no"
+
+
+def _landing_line(landing: Mapping[str, Any]) -> str:
+    text = f"landing: {landing['stage']}, {landing['rows']} rows, {landing['lag_records']} records behind the log"
+    return f"{text}, ERROR {landing['error']}" if landing["error"] else text
+
+
+def table(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Rows as aligned columns."""
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
