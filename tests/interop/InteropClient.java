@@ -1,0 +1,183 @@
+import java.io.BufferedWriter;
+import java.io.IOException;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.nio.file.StandardOpenOption;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.atomic.AtomicInteger;
+import java.util.concurrent.atomic.AtomicLong;
+import org.apache.rocketmq.client.consumer.DefaultMQPushConsumer;
+import org.apache.rocketmq.client.consumer.listener.ConsumeConcurrentlyStatus;
+import org.apache.rocketmq.client.consumer.listener.MessageListenerConcurrently;
+import org.apache.rocketmq.client.producer.DefaultMQProducer;
+import org.apache.rocketmq.client.producer.SendResult;
+import org.apache.rocketmq.client.producer.SendStatus;
+import org.apache.rocketmq.common.consumer.ConsumeFromWhere;
+import org.apache.rocketmq.common.message.Message;
+import org.apache.rocketmq.common.message.MessageExt;
+
+/**
+ * A stock RocketMQ client in the two roles the interop run needs.
+ *
+ * It decides nothing: it sends, receives, and writes down what the library told it, one line per
+ * fact, so that the run (run.py) can judge from files alone. Arguments are key=value pairs.
+ *
+ *   mode=produce namesrv=H:P topic=T count=N threads=K rate=PER_SECOND ledger=FILE [pollMs=] [timeoutMs=] [body=BYTES]
+ *   mode=consume namesrv=H:P topic=T group=G received=FILE [pollMs=]
+ *
+ * Ledger line:   sequence,attempt,startMs,endMs,outcome     outcome = SEND_OK or the failure's class
+ * Received line: sequence,queueId,queueOffset,atMs
+ */
+public final class InteropClient {
+    private static final long GIVE_UP_AFTER_MS = 120_000;
+    private static final long RETRY_PAUSE_MS = 10;
+
+    public static void main(String[] args) throws Exception {
+        Map<String, String> options = new HashMap<>();
+        for (String arg : args) {
+            int cut = arg.indexOf('=');
+            if (cut < 1) {
+                System.err.println("not key=value: " + arg);
+                System.exit(2);
+            }
+            options.put(arg.substring(0, cut), arg.substring(cut + 1));
+        }
+        switch (options.getOrDefault("mode", "")) {
+            case "produce": produce(options); break;
+            case "consume": consume(options); break;
+            default:
+                System.err.println("mode=produce or mode=consume is needed");
+                System.exit(2);
+        }
+    }
+
+    private static void produce(Map<String, String> options) throws Exception {
+        DefaultMQProducer producer = new DefaultMQProducer("interop-producer");
+        producer.setNamesrvAddr(options.get("namesrv"));
+        if (options.containsKey("pollMs")) {
+            producer.setPollNameServerInterval(Integer.parseInt(options.get("pollMs")));
+        }
+        if (options.containsKey("timeoutMs")) {
+            producer.setSendMsgTimeout(Integer.parseInt(options.get("timeoutMs")));
+        }
+        int count = Integer.parseInt(options.get("count"));
+        int threads = Integer.parseInt(options.getOrDefault("threads", "4"));
+        double perSecond = Double.parseDouble(options.getOrDefault("rate", "800"));
+        byte[] body = new byte[Integer.parseInt(options.getOrDefault("body", "1024"))];
+        System.out.println("settings client=rocketmq-client-5.3.3 pollNameServerInterval=" + producer.getPollNameServerInterval()
+            + " sendMsgTimeout=" + producer.getSendMsgTimeout()
+            + " retryTimesWhenSendFailed=" + producer.getRetryTimesWhenSendFailed()
+            + " sendLatencyFaultEnable=" + producer.isSendLatencyFaultEnable() + " threads=" + threads + " rate=" + perSecond);
+        producer.start();
+        AtomicInteger next = new AtomicInteger();
+        AtomicInteger given = new AtomicInteger();
+        long begun = System.nanoTime();
+        try (BufferedWriter ledger = Files.newBufferedWriter(Path.of(options.get("ledger")), StandardCharsets.UTF_8,
+                StandardOpenOption.CREATE, StandardOpenOption.TRUNCATE_EXISTING)) {
+            List<Thread> workers = new ArrayList<>();
+            for (int i = 0; i < threads; i++) {
+                Thread worker = new Thread(() -> {
+                    int sequence;
+                    while ((sequence = next.getAndIncrement()) < count) {
+                        pace(begun, sequence, perSecond);
+                        if (!sendUntilStored(producer, options.get("topic"), sequence, body, ledger)) {
+                            given.incrementAndGet();
+                        }
+                    }
+                });
+                worker.start();
+                workers.add(worker);
+            }
+            for (Thread worker : workers) {
+                worker.join();
+            }
+        }
+        System.out.println("done count=" + count + " givenUp=" + given.get());
+        producer.shutdown();
+        System.exit(given.get() == 0 ? 0 : 1);
+    }
+
+    private static void pace(long begun, int sequence, double perSecond) {
+        long due = begun + (long) (sequence * 1e9 / perSecond);
+        long wait = due - System.nanoTime();
+        if (wait > 0) {
+            try {
+                Thread.sleep(wait / 1_000_000, (int) (wait % 1_000_000));
+            } catch (InterruptedException e) {
+                Thread.currentThread().interrupt();
+            }
+        }
+    }
+
+    private static boolean sendUntilStored(DefaultMQProducer producer, String topic, int sequence, byte[] body, BufferedWriter ledger) {
+        long giveUpAt = System.currentTimeMillis() + GIVE_UP_AFTER_MS;
+        for (int attempt = 1; System.currentTimeMillis() < giveUpAt; attempt++) {
+            long start = System.currentTimeMillis();
+            String outcome;
+            try {
+                Message message = new Message(topic, "interop", Integer.toString(sequence), body);
+                SendResult result = producer.send(message);
+                outcome = result.getSendStatus() == SendStatus.SEND_OK ? "SEND_OK" : result.getSendStatus().name();
+            } catch (Exception failure) {
+                outcome = failure.getClass().getSimpleName();
+            }
+            write(ledger, sequence + "," + attempt + "," + start + "," + System.currentTimeMillis() + "," + outcome);
+            if (outcome.equals("SEND_OK")) {
+                return true;
+            }
+            try {
+                Thread.sleep(RETRY_PAUSE_MS);
+            } catch (InterruptedException e) {
+                Thread.currentThread().interrupt();
+                return false;
+            }
+        }
+        return false;
+    }
+
+    private static void consume(Map<String, String> options) throws Exception {
+        DefaultMQPushConsumer consumer = new DefaultMQPushConsumer(options.getOrDefault("group", "interop-consumer"));
+        consumer.setNamesrvAddr(options.get("namesrv"));
+        consumer.setConsumeFromWhere(ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET);
+        if (options.containsKey("pollMs")) {
+            consumer.setPollNameServerInterval(Integer.parseInt(options.get("pollMs")));
+        }
+        BufferedWriter received = Files.newBufferedWriter(Path.of(options.get("received")), StandardCharsets.UTF_8,
+            StandardOpenOption.CREATE, StandardOpenOption.TRUNCATE_EXISTING);
+        AtomicLong total = new AtomicLong();
+        consumer.subscribe(options.get("topic"), "*");
+        consumer.registerMessageListener((MessageListenerConcurrently) (messages, context) -> {
+            for (MessageExt message : messages) {
+                write(received, message.getKeys() + "," + message.getQueueId() + "," + message.getQueueOffset() + "," + System.currentTimeMillis());
+                total.incrementAndGet();
+            }
+            return ConsumeConcurrentlyStatus.CONSUME_SUCCESS;
+        });
+        consumer.start();
+        System.out.println("settings client=rocketmq-client-5.3.3 pollNameServerInterval=" + consumer.getPollNameServerInterval()
+            + " pullBatchSize=" + consumer.getPullBatchSize());
+        while (System.in.read() >= 0) {
+            // The run closes standard input when everything acknowledged has been seen, or gives up.
+        }
+        consumer.shutdown();
+        System.out.println("done received=" + total.get());
+        System.exit(0);
+    }
+
+    private static void write(BufferedWriter out, String line) {
+        synchronized (out) {
+            try {
+                out.write(line);
+                out.write('\n');
+                out.flush();
+            } catch (IOException failure) {
+                System.err.println("cannot write: " + failure);
+                System.exit(1);
+            }
+        }
+    }
+}

@@ -1,0 +1,201 @@
+"""
+What must hold, watched from outside after every step.
+
+Responsible for: the promises of design section 4 as checks over all nodes at once.
+Refuses to know: how any node reaches its state; it reads public attributes and disks.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from events.outcomes import LABEL_AT_RISK
+from processors.state import check_invariants
+from tests.simulation.world import InvariantBroken
+
+if TYPE_CHECKING:
+    from events.outcomes import Outcome
+    from processors.fold import Applied
+    from tests.simulation.broker_node import BrokerNode
+    from tests.simulation.cluster import Cluster
+    from tests.simulation.controller_node import ControllerNode
+
+
+@dataclass(frozen=True, slots=True)
+class Acknowledged:
+    """A message that a client was told is safe."""
+
+    epoch: int
+    offset: int
+    data: bytes
+    body: bytes
+
+
+class Checkers:
+    """All checks of one world. `at_risk`: the log itself says that data may be lost; nothing is promised then."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.cluster = cluster
+        self.world = cluster.world
+        self.acked: list[Acknowledged] = []
+        self.at_risk = False
+        self.published_offset = -1
+        self._digests: dict[int, bytes] = {}
+        self._decided: dict[int, str] = {}
+        self._masters: dict[int, str] = {}
+        self._newest_master: tuple[int, BrokerNode] | None = None
+        self._epochs_of: dict[str, int] = {}
+        self._compared: dict[tuple[str, int, str, int], int] = {}
+        self._set_epochs = (0, 0)
+        self._log_offset = -1
+
+    # -- controllers -------------------------------------------------------------------------------
+
+    def applied(self, node: ControllerNode, applied: Applied) -> None:
+        """Equal digest at equal offset everywhere; every state keeps its invariants; epochs only grow."""
+        outcome = applied.outcome
+        known = self._digests.setdefault(applied.offset, outcome.digest)
+        if known != outcome.digest:
+            raise InvariantBroken(f"{node.name} disagrees about offset {applied.offset}: another digest")
+        if applied.offset <= self._log_offset:
+            return
+        self._log_offset = applied.offset
+        self._count(applied)
+        problems = check_invariants(node.folder.state)
+        if problems:
+            raise InvariantBroken(f"offset {applied.offset}: {problems}")
+        if LABEL_AT_RISK in outcome.labels and outcome.accepted:
+            self.at_risk = True
+        broker_set = node.folder.state.sets.get(self.cluster.set_name)
+        if broker_set is not None:
+            epochs = (broker_set.master_epoch, broker_set.sync_state_set_epoch)
+            if epochs[0] < self._set_epochs[0] or epochs[1] < self._set_epochs[1]:
+                raise InvariantBroken(f"offset {applied.offset}: epochs fell from {self._set_epochs} to {epochs}")
+            self._set_epochs = epochs
+
+    def _count(self, applied: Applied) -> None:
+        outcome = applied.outcome
+        self.world.count(f"outcome.{outcome.kind}.{'accepted' if outcome.accepted else 'refused'}")
+        if outcome.refusal is not None:
+            self.world.count(f"refusal.{outcome.refusal}")
+        for label in outcome.labels:
+            self.world.count(f"label.{label}")
+        if outcome.kind == "ElectMaster":
+            self.world.count(f"election.{outcome.cause}")
+        self.world.note(
+            f"log {applied.offset}: {outcome.kind} {'ok' if outcome.accepted else outcome.refusal} "
+            f"term {outcome.term} by {outcome.cause} {[type(c).__name__ for c in outcome.changes]}"
+        )
+
+    def published(self, node: ControllerNode, outcome: Outcome) -> None:
+        """Outcomes are published without a gap, and say what every fold says (D7)."""
+        if outcome.command_offset > self.published_offset + 1:
+            raise InvariantBroken(f"{node.name} published {outcome.command_offset} after {self.published_offset}")
+        if self._digests.get(outcome.command_offset, outcome.digest) != outcome.digest:
+            raise InvariantBroken(f"{node.name} published another digest at {outcome.command_offset}")
+        self.published_offset = max(self.published_offset, outcome.command_offset)
+
+    # -- replicas ----------------------------------------------------------------------------------
+
+    def acknowledged(self, node: BrokerNode, epoch: int, offset: int, data: bytes, body: bytes) -> None:
+        """No two masters acknowledge: whoever does, the newest mastership must hold the message."""
+        self.world.count("message.acknowledged")
+        known = self._masters.get(epoch)
+        if known is not None and known != node.name:
+            raise InvariantBroken(f"{node.name} acknowledges in epoch {epoch}, whose master is {known}")
+        message = Acknowledged(epoch, offset, data, body)
+        if self._newest_master is not None and not self.at_risk:
+            newest_epoch, master = self._newest_master
+            if newest_epoch > epoch and not self._holds(master, message):
+                raise InvariantBroken(
+                    f"{node.name} acknowledges offset {offset} in epoch {epoch}, "
+                    f"but {master.name} leads in epoch {newest_epoch} without it"
+                )
+        self.acked.append(message)
+
+    @staticmethod
+    def _holds(node: BrokerNode, message: Acknowledged) -> bool:
+        return node.disk.log[message.offset : message.offset + len(message.data)] == message.data
+
+    def master_established(self, node: BrokerNode) -> None:
+        """One master per epoch, and none without everything that was acknowledged."""
+        assert node.core is not None
+        epoch = node.core.master_epoch
+        known = self._masters.setdefault(epoch, node.name)
+        if known != node.name:
+            raise InvariantBroken(f"{known} and {node.name} are both master in epoch {epoch}")
+        if self._newest_master is None or epoch > self._newest_master[0]:
+            self._newest_master = (epoch, node)
+        if self.at_risk:
+            return
+        for message in self.acked:
+            if not self._holds(node, message):
+                raise InvariantBroken(
+                    f"{node.name} leads in epoch {epoch} without the message at {message.offset}, "
+                    f"acknowledged in epoch {message.epoch}"
+                )
+
+    def truncating(self, node: BrokerNode, to_offset: int) -> None:
+        """A replica that vouches for its log never cuts below what it knows to be confirmed."""
+        assert node.core is not None
+        if node.core.clean and not self.at_risk and to_offset < node.core.confirm_offset:
+            raise InvariantBroken(f"{node.name} cuts to {to_offset}, below its confirm offset {node.core.confirm_offset}")
+
+    def replica_moved(self, node: BrokerNode) -> None:
+        """Epochs only grow; logs are equal up to the lower confirm offset."""
+        core = node.core
+        assert core is not None
+        before = self._epochs_of.get(node.name, 0)
+        if core.log.epoch_seen < before and node.disk.epoch_seen < before:
+            raise InvariantBroken(f"{node.name} forgot epoch {before}, it knows {core.log.epoch_seen}")
+        self._epochs_of[node.name] = max(core.log.epoch_seen, 0)
+        for other in self.cluster.brokers:
+            if other is not node and other.core is not None and not self.at_risk:
+                self._compare(node, other)
+
+    def forget_epochs(self, name: str) -> None:
+        """A wiped disk is another replica's life."""
+        self._epochs_of.pop(name, None)
+
+    def _compare(self, one: BrokerNode, other: BrokerNode) -> None:
+        assert one.core is not None and other.core is not None
+        if not (one.core.clean and other.core.clean):
+            return
+        limit = min(one.core.confirm_offset, other.core.confirm_offset)
+        key = (one.name, one.life, other.name, other.life) if one.name < other.name else (other.name, other.life, one.name, one.life)
+        done = self._compared.get(key, 0)
+        if limit > done:
+            if one.disk.log[done:limit] != other.disk.log[done:limit]:
+                raise InvariantBroken(f"{one.name} and {other.name} differ between {done} and {limit}, both confirmed")
+            self._compared[key] = limit
+
+    # -- end ---------------------------------------------------------------------------------------
+
+    def healed(self) -> str | None:
+        """None when the cluster is whole again; else what is missing."""
+        leaders = [node for node in self.cluster.controllers if node.up and node.core is not None and node.core.is_active]
+        if len(leaders) != 1:
+            return f"{len(leaders)} active controllers"
+        masters = [node for node in self.cluster.brokers if node.core is not None and node.core.role.value == "MASTER"]
+        if len(masters) != 1:
+            return f"{len(masters)} masters"
+        master = masters[0].core
+        assert master is not None
+        registered = sorted(node.broker_id or -1 for node in self.cluster.brokers)
+        if list(master.sync_state_set) != registered:
+            return f"SyncStateSet is {master.sync_state_set}, replicas are {registered}"
+        if any(len(node.disk.log) != len(masters[0].disk.log) for node in self.cluster.brokers):
+            return "logs have different lengths"
+        return None
+
+    def final(self) -> None:
+        """After healing: equal logs, and in them everything acknowledged."""
+        first = self.cluster.brokers[0]
+        for node in self.cluster.brokers[1:]:
+            if node.disk.log != first.disk.log:
+                raise InvariantBroken(f"{node.name} and {first.name} differ at the end")
+        if not self.at_risk:
+            for message in self.acked:
+                if not self._holds(first, message):
+                    raise InvariantBroken(f"message at {message.offset} of epoch {message.epoch} is lost")

@@ -1,0 +1,93 @@
+"""
+A whole cluster in one thread: log, controllers, replicas of one set, clients, and what may go wrong with them.
+
+Responsible for: putting the nodes together and finding them by address.
+Refuses to know: which faults happen when (faults.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from tests.simulation.broker_node import BrokerNode
+from tests.simulation.checkers import Checkers
+from tests.simulation.client_node import ClientNode
+from tests.simulation.controller_node import ControllerNode
+from tests.simulation.journal import Journal
+from tests.simulation.network import End, Network
+from tests.simulation.world import World
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """How large a world is."""
+
+    controllers: int = 2
+    brokers: int = 3
+    clients: int = 2
+
+
+class Place:
+    """An address: a node, and which of its doors."""
+
+    def __init__(self, node: ControllerNode | BrokerNode, accept: Callable[[End], bool]) -> None:
+        self._node = node
+        self.accept = self.accept_ha = accept
+
+    @property
+    def name(self) -> str:
+        return self._node.name
+
+    @property
+    def up(self) -> bool:
+        return self._node.up
+
+    @property
+    def life(self) -> int:
+        return self._node.life
+
+    @property
+    def paused(self) -> bool:
+        return self._node.paused
+
+
+class Nowhere:
+    """An address where nobody ever lived: connections are refused."""
+
+    name, up, life, paused = "nowhere", False, 0, False
+
+    @staticmethod
+    def accept(end: End) -> bool:
+        return False
+
+    accept_ha = accept
+
+
+class Cluster:
+    """All nodes of one world."""
+
+    cluster_id = "simulated"
+    cluster_name = "DefaultCluster"
+    set_name = "broker-a"
+
+    def __init__(self, world: World, shape: Shape) -> None:
+        self.world = world
+        self.network = Network(world)
+        self.journal = Journal(world)
+        self.checkers = Checkers(self)
+        self.controller_names = [f"c{number}" for number in range(1, shape.controllers + 1)]
+        self.controllers = [ControllerNode(self, name) for name in self.controller_names]
+        self.brokers = [BrokerNode(self, f"b{number}") for number in range(1, shape.brokers + 1)]
+        self._places: dict[str, Place] = {}
+        for controller in self.controllers:
+            self._places[controller.name] = Place(controller, controller.accept)
+        for broker in self.brokers:
+            self._places[broker.address] = Place(broker, broker.accept)
+            self._places[broker.ha_address] = Place(broker, broker.accept_ha)
+        for node in (*self.controllers, *self.brokers):
+            world.after(world.chance.randrange(200), node.start)
+        self.clients = [ClientNode(self, f"p{number}") for number in range(1, shape.clients + 1)]
+
+    def node_at(self, address: str) -> Place | Nowhere:
+        return self._places.get(address, Nowhere())

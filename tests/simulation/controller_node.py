@@ -1,0 +1,240 @@
+"""
+A controller process of the world: the product's core and fold, a simulated shell around them.
+
+Responsible for: performing the core's effects on the simulated log and network.
+Refuses to know: any rule; it only carries.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+from brokers.remoting.command import RemotingCommand
+from processors import effects as fx
+from processors.core import ControllerCore, CoreConfig
+from processors.fold import Applied, Folder
+from processors.state import SETTING_DEDUPE_WINDOW
+from tests.simulation.network import End
+from tests.simulation.wire import Wire
+from tests.simulation.world import InvariantBroken
+
+if TYPE_CHECKING:
+    from events.outcomes import Outcome
+    from tests.simulation.cluster import Cluster
+
+TICK_MS = 50
+APPEND_DEADLINE_MS = 2_000
+DEDUPE_WINDOW = "400"
+"""Small, so that a run reaches commands that come too late to be recognised."""
+
+
+class ControllerNode:
+    """One controller; `life` counts its starts."""
+
+    def __init__(self, cluster: Cluster, name: str) -> None:
+        self.cluster = cluster
+        self.world = cluster.world
+        self.name = name
+        self.life = 0
+        self.up = False
+        self.paused = False
+        self.wall_shift_ms = 0
+        self.core: ControllerCore | None = None
+        self.folder = Folder()
+        self._wires: dict[int, Wire] = {}
+        self._outbound: dict[str, Wire] = {}
+        self._opening: set[str] = set()
+
+    # -- life --------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Start with an empty memory; the log is folded again from its beginning."""
+        self.life += 1
+        self.up, self.paused = True, False
+        self.folder = Folder()
+        peers = {name: name for name in self.cluster.controller_names}
+        config = CoreConfig(
+            self.name, self.name, self.cluster.cluster_id, peers, settings={SETTING_DEDUPE_WINDOW: DEDUPE_WINDOW}
+        )
+        self.core = ControllerCore(config, self.folder, self._ids())
+        self._wires, self._outbound, self._opening = {}, {}, set()
+        self._caught_up = False
+        self._catch_up_to = self.cluster.journal.end_offset()
+        self.cluster.journal.reader(self, 0, self._read)
+        self._folded: list[Outcome] = []
+        self._begin_when_caught_up()
+        self._tick(self.life)
+
+    def stop(self) -> None:
+        self.up = False
+        self.core = None
+        self.cluster.network.node_died(self, silent=False)
+
+    def _ids(self) -> Iterator[bytes]:
+        while True:
+            yield self.world.chance.getrandbits(128).to_bytes(16, "big")
+
+    def _begin_when_caught_up(self) -> None:
+        if not self._caught_up and self.folder.next_offset >= self._catch_up_to:
+            self._caught_up = True
+            assert self.core is not None
+            published = self.cluster.checkers.published_offset
+            unpublished = [outcome for outcome in self._folded if outcome.command_offset > published]
+            self._folded.clear()
+            self.core.start(self.world.now_ms, self._wall(), unpublished)
+
+    def _wall(self) -> int:
+        return self.world.wall_ms + self.wall_shift_ms
+
+    def _read(self, offset: int, data: bytes) -> None:
+        applied: Applied = self.folder.apply(offset, data)
+        self.cluster.checkers.applied(self, applied)
+        if self._caught_up:
+            assert self.core is not None
+            self._perform(self.core.on_applied(applied, self.world.now_ms, self._wall()))
+        else:
+            self._folded.append(applied.outcome)
+        self._begin_when_caught_up()
+
+    def _tick(self, life: int) -> None:
+        if self.life != life or not self.up:
+            return
+        if not self.paused and self._caught_up and self.core is not None:
+            self._perform(self.core.tick(self.world.now_ms, self._wall()))
+        self.world.after(TICK_MS, lambda: self._tick(life))
+
+    # -- inbound -----------------------------------------------------------------------------------
+
+    def accept(self, end: End) -> bool:
+        wire = Wire(self.world, end, self._request, self._wire_closed)
+        self._wires[wire.conn_id] = wire
+        return True
+
+    def _request(self, wire: Wire, request: RemotingCommand) -> None:
+        if self.core is not None and self._caught_up:
+            peer = f"{wire.end.peer.owner.name}:1"
+            self._perform(self.core.on_request(wire.conn_id, peer, request, self.world.now_ms, self._wall()))
+
+    def _wire_closed(self, wire: Wire) -> None:
+        if self._wires.pop(wire.conn_id, None) is not None and self.up and self.core is not None and self._caught_up:
+            self._perform(self.core.on_connection_closed(wire.conn_id, self.world.now_ms))
+
+    # -- effects -----------------------------------------------------------------------------------
+
+    def _perform(self, effects: list[fx.Effect]) -> None:
+        for effect in effects:
+            getattr(self, "_do_" + type(effect).__name__)(effect)
+            if not self.up:
+                return
+
+    def _later(self, call: Callable[[ControllerCore], list[fx.Effect]]) -> Callable[[], None]:
+        """The answer to an effect reaches this life of this controller, or nobody."""
+        life = self.life
+
+        def run() -> None:
+            if self.up and self.life == life and self.core is not None:
+                if self.paused:
+                    self.world.after(TICK_MS, run)
+                else:
+                    self._perform(call(self.core))
+
+        return run
+
+    def _do_Append(self, effect: fx.Append) -> None:
+        settled: list[bool] = []
+
+        def result(offset: int | None) -> None:
+            if not settled:
+                settled.append(True)
+                self._later(lambda core: core.on_append_result(effect.command_id, offset, self.world.now_ms))()
+
+        self.cluster.journal.append(self, effect.data, result)
+        self.world.after(APPEND_DEADLINE_MS, lambda: result(None))
+
+    def _do_Reply(self, effect: fx.Reply) -> None:
+        wire = self._wires.get(effect.conn_id)
+        if wire is not None:
+            wire.send(effect.response)
+
+    def _do_NotifyRole(self, effect: fx.NotifyRole) -> None:
+        self._with_wire(effect.address, lambda wire: wire.send(effect.command), lambda why: None)
+
+    def _do_TellPeer(self, effect: fx.TellPeer) -> None:
+        def failed(why: str) -> None:
+            self._later(lambda core: core.on_peer_closed(effect.address, why == "refused", self.world.now_ms))()
+
+        self._with_wire(effect.address, lambda wire: wire.send(effect.command), failed)
+
+    def _do_ForwardToLeader(self, effect: fx.ForwardToLeader) -> None:
+        def answered(response: RemotingCommand | None) -> None:
+            self._later(lambda core: core.on_reply_from_leader(effect.token, response, self.world.now_ms))()
+
+        self._with_wire(
+            effect.address,
+            lambda wire: wire.call(effect.request, effect.timeout_ms, answered),
+            lambda why: answered(None),
+        )
+
+    def _do_Probe(self, effect: fx.Probe) -> None:
+        node = self.cluster.node_at(effect.address)
+        cut = self.cluster.network.is_cut(self.name, node.name) or self.cluster.network.is_cut(node.name, self.name)
+        result, delay_ms = ("timeout", 1_000) if cut else ("open" if node.up else "refused", 2)
+        self.world.count(f"probe.{result}")
+        self.world.after(
+            delay_ms,
+            self._later(lambda core: core.on_probe_result(effect.address, result, self.world.now_ms, self._wall())),
+        )
+
+    def _do_AskEndOffset(self, effect: fx.AskEndOffset) -> None:
+        journal = self.cluster.journal
+
+        def answer() -> None:
+            end = None if journal.stalled else journal.end_offset()
+            self._later(lambda core: core.on_end_offset(effect.token, end))()
+
+        self.world.after(self.world.chance.randint(0, 4), answer)
+
+    def _do_AskLastPublished(self, effect: fx.AskLastPublished) -> None:
+        published = self.cluster.checkers.published_offset
+        self.world.after(
+            2, self._later(lambda core: core.on_last_published(effect.token, published, self.world.now_ms))
+        )
+
+    def _do_Publish(self, effect: fx.Publish) -> None:
+        self.cluster.checkers.published(self, effect.outcome)
+        offset = effect.outcome.command_offset
+        self.world.after(2, self._later(lambda core: core.on_publish_result(offset, True, self.world.now_ms)))
+
+    def _do_CloseConnection(self, effect: fx.CloseConnection) -> None:
+        wire = self._wires.get(effect.conn_id)
+        if wire is not None:
+            wire.close(effect.reason)
+
+    def _do_Note(self, effect: fx.Note) -> None:
+        self.world.note(f"{self.name}: {effect.text}")
+
+    def _do_Halt(self, effect: fx.Halt) -> None:
+        raise InvariantBroken(f"{self.name} halts: {effect.reason}")
+
+    # -- outbound ----------------------------------------------------------------------------------
+
+    def _with_wire(self, address: str, use: Callable[[Wire], None], failed: Callable[[str], None]) -> None:
+        wire = self._outbound.get(address)
+        if wire is not None and wire.open:
+            use(wire)
+            return
+        node = self.cluster.node_at(address)
+
+        def opened(end: End) -> None:
+            made = Wire(self.world, end, lambda wire, request: None, lambda wire: self._outbound_closed(address, wire))
+            self._outbound[address] = made
+            use(made)
+
+        self.cluster.network.connect(self, node, node.accept, opened, failed)
+
+    def _outbound_closed(self, address: str, wire: Wire) -> None:
+        if self._outbound.get(address) is wire:
+            del self._outbound[address]
+            if address in self.cluster.controller_names and self.up:
+                self._later(lambda core: core.on_peer_closed(address, False, self.world.now_ms))()

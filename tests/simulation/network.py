@@ -1,0 +1,198 @@
+"""
+Byte streams between nodes: delay, cuts in one or both directions, pauses, loss of whole connections.
+
+Responsible for: pipes that keep order like TCP, split data at random, and close both ends when a node dies.
+Refuses to know: what the bytes mean.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from typing import Protocol
+
+from tests.simulation.world import World
+
+CHUNKS_MAX = 3
+DELAY_USUAL_MS = (0, 3)
+DELAY_SLOW_MS = (5, 120)
+SLOW_ONE_IN = 40
+CLOSE_SEEN_MS = (0, 5)
+STUCK_RETRY_MS = 20
+REFUSED_MS = (0, 3)
+CONNECT_TIMEOUT_MS = 1_000
+
+
+class Node(Protocol):
+    """What the network needs to know of a node."""
+
+    name: str
+    life: int
+    up: bool
+    paused: bool
+
+
+class End:
+    """One end of a pipe. `on_data` and `on_close` are set by its owner."""
+
+    def __init__(self, pipe: Pipe, owner: Node) -> None:
+        self.pipe = pipe
+        self.owner = owner
+        self.life = owner.life
+        self.on_data: Callable[[bytes], None] = lambda data: None
+        self.on_close: Callable[[str], None] = lambda reason: None
+        self.open = True
+        self._inbox: deque[tuple[bytes | None, str]] = deque()
+        self._last_due_ms = 0
+
+    @property
+    def peer(self) -> End:
+        return self.pipe.right if self is self.pipe.left else self.pipe.left
+
+    def send(self, data: bytes, kind: str = "") -> None:
+        """Put bytes on the wire; `kind` names the frame for the count of what was dropped."""
+        if self.open and data:
+            self.pipe.carry(self, data, kind)
+        elif data:
+            self.pipe.network.world.count(f"dropped.{kind}")
+
+    def abandon(self) -> None:
+        """Count what was on its way and will never be read."""
+        for _, kind in self._inbox:
+            if kind:
+                self.pipe.network.world.count(f"dropped.{kind}")
+        self._inbox.clear()
+
+    def close(self, reason: str) -> None:
+        """Close from this side: the peer sees it after what was sent before."""
+        if self.open:
+            self.open = False
+            self.pipe.carry(self, None)
+
+    def alive(self) -> bool:
+        return self.open and self.owner.up and self.owner.life == self.life
+
+
+class Pipe:
+    """An ordered two-way byte stream between two nodes."""
+
+    def __init__(self, network: Network, left: Node, right: Node) -> None:
+        self.network = network
+        self.left = End(self, left)
+        self.right = End(self, right)
+
+    def carry(self, sender: End, data: bytes | None, kind: str = "") -> None:
+        receiver = sender.peer
+        for chunk in self._split(data):
+            receiver._inbox.append((chunk, kind))
+            due_ms = max(receiver._last_due_ms, self.network.world.now_ms + self.network.delay_ms())
+            receiver._last_due_ms = due_ms
+            self.network.world.after(due_ms - self.network.world.now_ms, lambda: self._deliver(sender, receiver))
+
+    def _split(self, data: bytes | None) -> list[bytes | None]:
+        if data is None or len(data) < 2:
+            return [data]
+        chance = self.network.world.chance
+        cuts = sorted(chance.randrange(1, len(data)) for _ in range(chance.randrange(CHUNKS_MAX)))
+        return [data[a:b] for a, b in zip([0, *cuts], [*cuts, len(data)], strict=True) if a < b]
+
+    def _deliver(self, sender: End, receiver: End) -> None:
+        """Hand over the oldest chunk, or wait while the way is cut or the receiver is paused."""
+        if not receiver._inbox:
+            return
+        if not receiver.owner.up or receiver.owner.life != receiver.life:
+            receiver.abandon()
+            return
+        if receiver.owner.paused or self.network.is_cut(sender.owner.name, receiver.owner.name):
+            self.network.world.after(STUCK_RETRY_MS, lambda: self._deliver(sender, receiver))
+            return
+        chunk, kind = receiver._inbox.popleft()
+        if not receiver.open:
+            if kind:
+                self.network.world.count(f"dropped.{kind}")
+            return
+        if chunk is None:
+            receiver.open = False
+            receiver.on_close("closed by peer")
+        else:
+            receiver.on_data(chunk)
+
+
+class Network:
+    """Every pipe of the world, and the faults on the ways between nodes."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self._cuts: set[tuple[str, str]] = set()
+        self._pipes: list[Pipe] = []
+
+    def delay_ms(self) -> int:
+        low, high = DELAY_SLOW_MS if self.world.chance.randrange(SLOW_ONE_IN) == 0 else DELAY_USUAL_MS
+        return self.world.chance.randint(low, high)
+
+    def is_cut(self, source: str, target: str) -> bool:
+        return (source, target) in self._cuts
+
+    def cut(self, source: str, target: str, *, both: bool) -> None:
+        self._cuts.add((source, target))
+        if both:
+            self._cuts.add((target, source))
+
+    def heal(self) -> None:
+        self._cuts.clear()
+
+    def connect(
+        self,
+        client: Node,
+        server: Node,
+        accept: Callable[[End], bool],
+        opened: Callable[[End], None],
+        failed: Callable[[str], None],
+    ) -> None:
+        """Open a pipe as TCP would: refused at once by a dead node, silence across a cut."""
+        life = client.life
+
+        def still_there() -> bool:
+            return client.up and client.life == life
+
+        def attempt() -> None:
+            if not still_there():
+                return
+            if self.is_cut(client.name, server.name) or self.is_cut(server.name, client.name):
+                self.world.after(CONNECT_TIMEOUT_MS, lambda: still_there() and failed("timeout"))
+                return
+            if not server.up:
+                failed("refused")
+                return
+            pipe = Pipe(self, client, server)
+            if not accept(pipe.right):
+                failed("refused")
+                return
+            self._pipes.append(pipe)
+            opened(pipe.left)
+
+        self.world.after(self.world.chance.randint(*REFUSED_MS), attempt)
+
+    def node_died(self, node: Node, *, silent: bool) -> None:
+        """A killed process closes its sockets; a lost machine (silent) leaves its peers waiting."""
+        kept = []
+        for pipe in self._pipes:
+            ends = (pipe.left, pipe.right)
+            mine = next((end for end in ends if end.owner.name == node.name), None)
+            if mine is None:
+                if pipe.left.open or pipe.right.open:
+                    kept.append(pipe)
+                continue
+            if mine.open and not silent:
+                mine.open = False
+                pipe.carry(mine, None)
+            elif mine.open:
+                self.world.after(CONNECT_TIMEOUT_MS * 3, lambda end=mine: self._reset(end))
+        self._pipes = kept
+
+    def _reset(self, dead: End) -> None:
+        peer = dead.peer
+        dead.open = False
+        if peer.open and peer.alive():
+            peer.open = False
+            peer.on_close("reset")
