@@ -156,3 +156,12 @@ class SyncSet:
         """A definite refusal of this very proposal: it will never be accepted."""
         if self.proposal and self.proposal.token == token:
             self.proposal = None
+
+
+def count_mode_candidate(log_end: int, acked: Iterable[int], in_sync_replicas: int) -> int | None:
+    """RocketMQ's count mode (S2), MAY LOSE: below it are `in_sync_replicas` copies, whoever holds them.
+
+    The next master is chosen from the set and need not be one of those; all-ack mode has no such hole.
+    """
+    offsets = sorted([log_end, *acked], reverse=True)
+    return offsets[in_sync_replicas - 1] if len(offsets) >= in_sync_replicas else None

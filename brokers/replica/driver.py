@@ -26,68 +26,28 @@ How a broker is put together from it:
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import logging
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from collections.abc import Callable
 from functools import partial
-from typing import Protocol
 
 from brokers.ha.epoch_file import EpochFile
 from brokers.ha.epochs import EpochHistory
-from brokers.ha.transport import FileRangeLike, HaTransport
+from brokers.ha.transport import HaTransport
 from brokers.log.commit_log import LogError
-from brokers.log.scan import LogWalk
 from brokers.replica import effects as fx
 from brokers.replica.core import ReplicaCore
+from brokers.replica.hooks import AlterResult, BrokerTeller, ReplicaHooks
 from brokers.replica.roles import RoleNotice
+from brokers.replica.store_port import ReplicaStore, cut
 from brokers.replica.waiters import Confirmation, ConfirmWaiters
+
+__all__ = ["AlterResult", "Confirmation", "ReplicaDriver", "ReplicaHooks"]
 
 logger = logging.getLogger(__name__)
 
 TICK_MS = 25
-PROPOSE_TIMEOUT_MS = 3000
-ROLE_CHANGES_KEPT = 100
-INCOMPLETE_REASONS = frozenset({"record is incomplete", "blank record is not complete"})
-
-
-class ReplicaStore(Protocol):
-    """The part of brokers.log.MessageStore a replica needs. Offsets are physical, in bytes."""
-
-    @property
-    def log_end(self) -> int: ...
-    @property
-    def log_min(self) -> int: ...
-    @property
-    def dispatched_offset(self) -> int: ...
-    def append_raw(self, offset: int, data: bytes | memoryview) -> None: ...
-    def truncate(self, to_offset: int) -> int: ...
-    def is_message_start(self, offset: int) -> bool: ...
-    def read_log(self, offset: int, max_bytes: int) -> bytes: ...
-    def file_range(self, offset: int, max_bytes: int) -> FileRangeLike | None: ...
-
-
-@dataclass(frozen=True, slots=True)
-class AlterResult:
-    """Answer to a proposal. `code` None: unknown (timeout, connection lost, 2007)."""
-
-    code: int | None
-    members: tuple[int, ...] | None = None
-    set_epoch: int | None = None
-    master_epoch: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class ReplicaHooks:
-    """What the broker around does. Plain callables run inside a step: short, and no call back in."""
-
-    on_role_changed: Callable[[fx.RoleChanged], Awaitable[None]]
-    propose: Callable[[fx.ProposeSyncSet, str], Awaitable[AlterResult]]  # effect, command id (hex)
-    ask_controller: Callable[[bool], None]  # elect?
-    on_confirm: Callable[[int], None]
-    report: Callable[[str, dict[str, object]], None]
 
 
 class ReplicaDriver:
@@ -116,9 +76,7 @@ class ReplicaDriver:
         self._performing = False
         self._stopped = False
         self._tick_handle: asyncio.TimerHandle | None = None
-        self._tasks: set[asyncio.Task[None]] = set()
-        self._role_changes: deque[fx.RoleChanged] = deque(maxlen=ROLE_CHANGES_KEPT)
-        self._role_task: asyncio.Task[None] | None = None
+        self._teller = BrokerTeller(hooks, self._on_alter_result)
 
     # -- life -------------------------------------------------------------------------------------
 
@@ -137,9 +95,7 @@ class ReplicaDriver:
             self._tick_handle.cancel()
         self._transport.close()
         self._waiters.abort()
-        for task in list(self._tasks):
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._teller.stop()
 
     def _tick(self) -> None:
         if self._stopped:
@@ -277,15 +233,8 @@ class ReplicaDriver:
         return None
 
     def _cut(self, effect: fx.TruncateLog | fx.CutIncompleteTail) -> list[fx.Effect]:
-        store = self._store
-        if isinstance(effect, fx.CutIncompleteTail):
-            target = complete_end(store, self.core.config.file_bytes)
-        else:
-            target = effect.to_offset
-            if target > store.log_min and not store.is_message_start(target):
-                return self.core.truncated(False, store.log_end, self._clock_ms())
-        end = store.truncate(target) if target < store.log_end else store.log_end
-        return self.core.truncated(True, end, self._clock_ms())
+        ok, end_offset = cut(self._store, effect, self.core.config.file_bytes)
+        return self.core.truncated(ok, end_offset, self._clock_ms())
 
     def _tell_broker(self, effect: fx.Effect) -> None:
         match effect:
@@ -293,67 +242,15 @@ class ReplicaDriver:
                 self._hooks.report(kind, fields)
             case fx.RoleChanged():
                 logger.info("role %s in epoch %d: %s", effect.role, effect.master_epoch, effect.source)
-                self._role_changes.append(effect)
-                if self._role_task is None:
-                    self._role_task = self._spawn(self._tell_role_changes())
+                self._teller.role_changed(effect)
             case fx.ProposeSyncSet():
-                self._spawn(self._propose(effect))
+                self._teller.propose(effect, f"{self.core.incarnation}/{self.core.broker_id}")
             case fx.AskController(elect):
                 self._hooks.ask_controller(elect)
 
-    # -- tasks ----------------------------------------------------------------------------------------
-
-    def _spawn(self, work: Awaitable[None]) -> asyncio.Task[None]:
-        task = asyncio.ensure_future(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-        return task
-
-    async def _tell_role_changes(self) -> None:
-        """One after the other: the broker never hears of two roles at once, nor in another order."""
-        try:
-            while self._role_changes:
-                change = self._role_changes.popleft()
-                try:
-                    await self._hooks.on_role_changed(change)
-                except Exception:
-                    logger.exception("role change %s was not followed", change)
-        finally:
-            self._role_task = None
-
-    async def _propose(self, effect: fx.ProposeSyncSet) -> None:
-        """Every proposal gets one result; whatever goes wrong on the way makes it an unknown one."""
-        result = AlterResult(None)
-        try:
-            async with asyncio.timeout(PROPOSE_TIMEOUT_MS / 1000):
-                result = await self._hooks.propose(effect, self.command_id(effect.token))
-        except Exception as error:
-            logger.warning("SyncStateSet proposal %s: %s", effect.members, error or type(error).__name__)
-        answer = (effect.token, result.code, result.members, result.set_epoch, result.master_epoch)
+    def _on_alter_result(self, token: int, result: AlterResult) -> None:
+        answer = (token, result.code, result.members, result.set_epoch, result.master_epoch)
         self._step(self.core.on_alter_result, *answer)
-
-    def command_id(self, token: int) -> str:
-        """32 hex digits: the same for every attempt of one proposal, another for every other one."""
-        name = f"{self.core.incarnation}/{self.core.broker_id}/{token}"
-        return hashlib.blake2b(name.encode(), digest_size=16).hexdigest()
-
-
-def complete_end(store: ReplicaStore, file_bytes: int) -> int:
-    """End of the last complete record: replication may have stopped in the middle of one.
-
-    LogError when the log cannot be read for another reason: such a replica must not lead.
-    """
-    start = max(store.dispatched_offset, store.log_min)
-    walk = LogWalk(store.read_log, start, store.log_end, file_bytes, check_body=False)
-    for _ in walk:
-        pass
-    if walk.end < store.log_end and walk.reason not in INCOMPLETE_REASONS:
-        raise LogError(f"log cannot be read at {walk.end}: {walk.reason}")
-    return walk.end
-
-
-def _nothing(*, now_ms: int) -> list[fx.Effect]:
-    return []
 
 
 _PARTINGS = (fx.CloseLink, fx.AbortWaiters, fx.ReportEvent)
@@ -362,3 +259,7 @@ _PARTINGS = (fx.CloseLink, fx.AbortWaiters, fx.ReportEvent)
 def _release(future: asyncio.Future[Confirmation], how: Confirmation) -> None:
     if not future.done():
         future.set_result(how)
+
+
+def _nothing(*, now_ms: int) -> list[fx.Effect]:
+    return []

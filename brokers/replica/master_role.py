@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 
 from brokers.ha.frames import ProtocolError
 from brokers.ha.master_link import MasterLink, SlaveIntroduced
-from brokers.ha.sync_set import SlaveFacts, SyncSet
+from brokers.ha.sync_set import SlaveFacts, SyncSet, count_mode_candidate
 from brokers.replica.config import ReplicaConfig
 from brokers.replica.effects import (
     AskController,
@@ -159,7 +159,7 @@ class MasterRole:
         if self._config.all_ack:
             candidate = self.sync.confirm_candidate(end, acked)
         else:
-            candidate = self._count_mode_candidate(sorted(acked.values(), reverse=True))
+            candidate = count_mode_candidate(end, acked.values(), self._config.in_sync_replicas)
         if candidate is None:
             return []
         effects = self._log.move_confirm(candidate)
@@ -168,12 +168,6 @@ class MasterRole:
             fields = {"epoch": self.epoch, "offset": candidate}
             effects.append(ReportEvent("FirstMessageAcknowledged", fields))
         return effects
-
-    def _count_mode_candidate(self, acked_highest_first: list[int]) -> int | None:
-        """RocketMQ's count mode (S2), MAY LOSE: any `in_sync_replicas` copies, whoever holds them."""
-        offsets = [self._log.end_offset, *acked_highest_first]
-        wanted = self._config.in_sync_replicas
-        return offsets[wanted - 1] if len(offsets) >= wanted else None
 
     # -- set --------------------------------------------------------------------------------------
 

@@ -77,7 +77,8 @@ class SlaveRole:
     def move_to(self, ha_address: str, now_ms: int) -> list[Effect]:
         """The master is reached at another address (or at last at one)."""
         if ha_address == self.ha_address:
-            return []
+            self._retry_at_ms = now_ms  # news of the master: no reason to wait any longer
+            return self.connect(now_ms)
         self.ha_address = ha_address
         self._connecting = False
         self._retry_at_ms = now_ms
@@ -128,9 +129,9 @@ class SlaveRole:
         was_up = self._link is not None and self._link.state is SlaveState.TRANSFER
         self.link_id = self._link = None
         self._back_off(now_ms)
-        self._ask_at_ms = now_ms + self._config.ask_controller_ms
         if not was_up:
             return []
+        self._ask_at_ms = now_ms + self._config.ask_controller_ms
         down = {"peer_broker_id": self.master_id, "direction": "outbound", "reason": reason}
         return [ReportEvent("HaLinkDown", down)]
 
@@ -153,14 +154,14 @@ class SlaveRole:
             case AckDue(data):
                 assert self.link_id is not None
                 return [SendBytes(self.link_id, data)]
-            case ConfirmHeard(offset):
+            case ConfirmHeard(offset):  # the master serves this link: the next loss is a first one
+                self._backoff_ms = self._config.reconnect_backoff_min_ms
                 return self._log.move_confirm(offset)
             case EpochsLearned(epochs):
                 return self._log.learn_epochs(epochs)
             case CutWanted(offset, epoch):
                 return [TruncateLog(offset, epoch, "diverged from the master")]
             case HandshakeAgreed(consistent_offset):
-                self._backoff_ms = self._config.reconnect_backoff_min_ms
                 up = {"peer_broker_id": self.master_id, "direction": "outbound"}
                 return [self._handshake_event(consistent_offset, ""), ReportEvent("HaLinkUp", up)]
             case HandshakeFailed(reason, lasting, consistent_offset):

@@ -1,0 +1,59 @@
+"""What a replica needs of a message store, and how its log is cut.
+
+Responsible for: the store's interface as a replica sees it, and performing cuts against it. Refuses to
+know: why the log is cut, roles, links.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from brokers.ha.transport import FileRangeLike
+from brokers.log.commit_log import LogError
+from brokers.log.scan import LogWalk
+from brokers.replica.effects import CutIncompleteTail, TruncateLog
+
+INCOMPLETE_REASONS = frozenset({"record is incomplete", "blank record is not complete"})
+
+
+class ReplicaStore(Protocol):
+    """The part of brokers.log.MessageStore a replica needs. Offsets are physical, in bytes."""
+
+    @property
+    def log_end(self) -> int: ...
+    @property
+    def log_min(self) -> int: ...
+    @property
+    def dispatched_offset(self) -> int: ...
+    def append_raw(self, offset: int, data: bytes | memoryview) -> None: ...
+    def truncate(self, to_offset: int) -> int: ...
+    def is_message_start(self, offset: int) -> bool: ...
+    def read_log(self, offset: int, max_bytes: int) -> bytes: ...
+    def file_range(self, offset: int, max_bytes: int) -> FileRangeLike | None: ...
+
+
+def cut(
+    store: ReplicaStore, effect: TruncateLog | CutIncompleteTail, file_bytes: int
+) -> tuple[bool, int]:
+    """(done, log end). Not done when no record starts at the wanted offset. OSError, LogError."""
+    if isinstance(effect, CutIncompleteTail):
+        target = complete_end(store, file_bytes)
+    else:
+        target = effect.to_offset
+        if target > store.log_min and not store.is_message_start(target):
+            return False, store.log_end
+    return True, store.truncate(target) if target < store.log_end else store.log_end
+
+
+def complete_end(store: ReplicaStore, file_bytes: int) -> int:
+    """End of the last complete record: replication may have stopped in the middle of one.
+
+    LogError when the log cannot be read for another reason: such a replica must not lead.
+    """
+    start = max(store.dispatched_offset, store.log_min)
+    walk = LogWalk(store.read_log, start, store.log_end, file_bytes, check_body=False)
+    for _ in walk:
+        pass
+    if walk.end < store.log_end and walk.reason not in INCOMPLETE_REASONS:
+        raise LogError(f"log cannot be read at {walk.end}: {walk.reason}")
+    return walk.end
