@@ -196,7 +196,7 @@ def _decode_json_header(header: bytes, body: bytes) -> RemotingCommand:
     for number in (code, opaque, flag, version):
         if type(number) is not int or not _I32_MIN <= number <= _I32_MAX:
             raise FrameError("code, opaque, flag or version is no 32-bit number")
-    if "\\u" in text:
+    if "\\ud" in text or "\\uD" in text:
         _refuse_lone_surrogates(ext, remark)
     language = _language(get("language"))
     return RemotingCommand(code, opaque, flag, language, version, remark, ext, body, SERIALIZATION_JSON)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from brokers.remoting import fastjson
 from brokers.remoting.codec import FrameDecoder
-from brokers.remoting.fastjson import BODY_BYTES_MAX, DEPTH_MAX, JsonRejected
+from brokers.remoting.fastjson import BODY_BYTES_MAX, DEPTH_MAX, OBJECT_KEYS_BYTES_MAX, JsonRejected
 
 WIRE = Path(__file__).parents[3] / "golden" / "wire"
 
@@ -61,9 +61,9 @@ def without_none(value):
 @pytest.mark.parametrize(
     "text",
     [
-        "", " ", "{", "}", "{1", "{1:", "{1:}", "{1:2", "{1:2,", "{1:2,}", "{1:2}}", "{1:2} 3", "[1:2]", "{1 2}", "{,1:2}",
-        "{a:1}", "{true:1}", "{1.5:1}", "{null:1}", "{1:NaN}", "NaN", '{1:"a}', '{1:"\\x"}', "{1:2,,3:4}", "[1,]", "nul",
-        "{" + "9" * 5_000 + ":1}",
+        "", " ", "{", "}", "{1", "{1:", "{1:}", "{1:2", "{1:2,", "{1:2,}", "{1:2}}", "{1:2} 3", "[1:2]", "{1 2}",
+        "{,1:2}", "{a:1}", "{true:1}", "{1.5:1}", "{null:1}", "{1:NaN}", "NaN", '{1:"a}', '{1:"\\x"}', "{1:2,,3:4}",
+        "[1,]", "nul", "{01:1}", "[1,2:3]", "{1:" + "9" * 5_000 + "}",
     ],
 )  # fmt: skip
 def test_anything_else_is_rejected(text):
@@ -82,16 +82,36 @@ def test_deep_nesting_is_rejected(text):
         fastjson.loads(text)
 
 
-def test_the_dialect_is_read_down_to_the_named_depth():
-    inside = DEPTH_MAX - 2
-    assert fastjson.loads("[" * inside + "{1:2}" + "]" * inside)
+def test_objects_as_keys_are_read_down_to_the_named_depth():
+    # The object, its key and that key's own key lie three levels deeper.
+    inside = DEPTH_MAX - 3
+    assert fastjson.loads("[" * inside + "{{1:2}:3}" + "]" * inside)
     with pytest.raises(JsonRejected, match="deep"):
-        fastjson.loads("[" * DEPTH_MAX + "{1:2}" + "]" * DEPTH_MAX)
+        fastjson.loads("[" * (inside + 1) + "{{1:2}:3}" + "]" * (inside + 1))
 
 
 def test_a_body_above_the_size_limit_is_rejected_unread():
     with pytest.raises(JsonRejected, match="allowed"):
         fastjson.loads(bytes(BODY_BYTES_MAX + 1))
+
+
+def test_objects_as_keys_are_read_in_small_bodies_only():
+    assert len(fastjson.loads("{{1:2}:3," + "4:5," * 10 + "6:7}")) == 3
+    large = "{{1:2}:3," + "4:5," * (OBJECT_KEYS_BYTES_MAX // 4) + "6:7}"
+    with pytest.raises(JsonRejected):
+        fastjson.loads(large)
+
+
+def test_integer_keys_are_read_in_bodies_of_any_allowed_size():
+    count = OBJECT_KEYS_BYTES_MAX // 8
+    text = "{" + ",".join(f'{number}:"{{{number}:"' for number in range(count)) + "}"
+    value = fastjson.loads(text)
+    assert len(value) == count and value["7"] == "{7:"
+
+
+def test_a_zero_character_outside_of_a_text_is_rejected():
+    with pytest.raises(JsonRejected):
+        fastjson.loads("{1:\0}")
 
 
 def test_written_json_is_compact_sorted_ascii_with_quoted_integer_keys_and_without_nulls():
