@@ -19,7 +19,7 @@ from events.producer import LogProducer
 from events.topics import COMMANDS_TOPIC
 from processors.config import ControllerConfig
 from processors.faust_worker import FaustWorker
-from processors.fold import Folder, ReleaseTooOld
+from processors.fold import Folder, RecentCommands, ReleaseTooOld
 from processors.log_reader import (
     LogBroken,
     LogReader,
@@ -66,6 +66,7 @@ class ControllerLog:
         self._worker: FaustWorker | None = None
         self._watch: asyncio.Task[None] | None = None
         self._snapshot_offset = -1
+        self._snapshotting: set[asyncio.Task[None]] = set()
         self.caught_up_offset = -1
 
     # -- start -------------------------------------------------------------------------------------
@@ -160,17 +161,23 @@ class ControllerLog:
         if offset == 0:
             self._notes.keep_log_id(check_first_record(data, self._config.cluster_id, None))
         if offset - self._snapshot_offset >= self._config.snapshot_every_offsets:
-            self._snapshot()
+            self._snapshot_offset = offset
+            task = asyncio.ensure_future(self._snapshot())
+            self._snapshotting.add(task)
+            task.add_done_callback(self._snapshotting.discard)
 
-    def _snapshot(self) -> None:
+    async def _snapshot(self) -> None:
+        """Write the state of this moment, without holding up the loop."""
         folder = self._folder
-        if folder is None or folder.offset <= self._snapshot_offset:
+        if folder is None or folder.offset < 0:
             return
+        # State is immutable; only the window of recent ids has to be copied.
+        recent = RecentCommands(dict(folder.recent.items()))
+        still = Folder(folder.state, folder.offset, folder.digest, recent)
         try:
-            self._snapshots.write(folder)
+            await asyncio.to_thread(self._snapshots.write, still)
         except OSError as error:
-            _log.warning("no snapshot at offset %d: %s", folder.offset, error)
-        self._snapshot_offset = folder.offset
+            _log.warning("no snapshot at offset %d: %s", still.offset, error)
 
     # -- appending and asking ----------------------------------------------------------------------
 
@@ -254,8 +261,9 @@ class ControllerLog:
         for client in (self._producer, self._publisher):
             if client is not None:
                 await client.close()
+        await asyncio.gather(*self._snapshotting, return_exceptions=True)
         if snapshot:
-            self._snapshot()
+            await self._snapshot()
         if self._reader is not None:
             await self._in_thread(self._reader.close)
         self._asking.shutdown(wait=False)

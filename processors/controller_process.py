@@ -26,7 +26,8 @@ from events.codec import MalformedRecord
 from processors import effects as fx
 from processors.config import ControllerConfig
 from processors.controller_log import ControllerLog
-from processors.core import ControllerCore, CoreConfig
+from processors.core import ControllerCore
+from processors.core_context import CoreConfig
 from processors.fold import Folder
 from processors.log_reader import LogBroken, LogUnreachable
 from processors.peers import Outbound

@@ -139,7 +139,11 @@ class Leadership:
     def tick(self, now_ms: int) -> None:
         """Forgive our own standstill: what peers said meanwhile waits unread in our sockets."""
         before, self._ticked_ms = self._ticked_ms, now_ms
-        if before is None or now_ms - before <= OWN_STALL_MS:
+        if before is None:
+            # Nobody could be heard before the first tick: silence is counted from here on.
+            self._since_ms = now_ms
+            return
+        if now_ms - before <= OWN_STALL_MS:
             return
         for sight in self.peers.values():
             if sight.heard_ms is not None:

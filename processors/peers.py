@@ -28,6 +28,8 @@ PROBES_AT_ONCE_MAX = 64
 PEER_CONNECT_TIMEOUT_MS = 500
 NOTICE_CONNECT_TIMEOUT_MS = 3_000
 TASKS_MAX = 20_000
+_ADDRESS = "peer address"
+"""Connection attribute: the address as it is configured; the socket only knows the resolved one."""
 
 PeerClosed = Callable[[str, bool], None]
 """(address, refused)"""
@@ -42,7 +44,6 @@ class Outbound:
             on_close=self._peer_lost, connect_timeout_ms=PEER_CONNECT_TIMEOUT_MS
         )
         self._broker_client = RemotingClient(connect_timeout_ms=NOTICE_CONNECT_TIMEOUT_MS)
-        self._peer_addresses: dict[int, str] = {}
         self._telling: set[str] = set()
         self._probes = asyncio.Semaphore(PROBES_AT_ONCE_MAX)
         self._tasks: set[asyncio.Task[None]] = set()
@@ -52,6 +53,7 @@ class Outbound:
         """Send to another controller. While a connection is being made, further messages are dropped."""
         connection = self._peer_client.connection(address)
         if connection is not None:
+            connection.attributes[_ADDRESS] = address
             connection.send(command)
         elif address not in self._telling:
             self._telling.add(address)
@@ -60,7 +62,7 @@ class Outbound:
     async def _tell_peer(self, address: str, command: RemotingCommand) -> None:
         try:
             connection = await self._peer_client.connect(address)
-            self._peer_addresses[connection.id] = address
+            connection.attributes[_ADDRESS] = address
             connection.send(command)
         except ConnectFailed as error:
             if error.refused and not self._closing:
@@ -69,8 +71,8 @@ class Outbound:
             self._telling.discard(address)
 
     def _peer_lost(self, connection: Connection) -> None:
-        address = self._peer_addresses.pop(connection.id, None)
-        if address is not None and not self._closing:
+        address = connection.attributes.get(_ADDRESS)
+        if isinstance(address, str) and not self._closing:
             self._on_peer_closed(address, False)
 
     def forward(

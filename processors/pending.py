@@ -40,7 +40,6 @@ class PendingCommand:
     purpose: Purpose
     issued_ms: int
     phases: dict[str, int]
-    broker_name: str | None = None
     waiters: list[Waiter] = field(default_factory=list)
     unknown: bool = False
     """The producer could not say whether the record is in the log."""

@@ -27,7 +27,6 @@ class ReadBarrier(Generic[T]):
     def __init__(self) -> None:
         self._unasked: list[_Waiting[T]] = []
         self._asked: list[_Waiting[T]] = []
-        self._asked_at_ms = 0
         self._held: list[tuple[int, _Waiting[T]]] = []
         self._token = 0
         self._open = False
@@ -42,12 +41,11 @@ class ReadBarrier(Generic[T]):
     def add(self, read: T, deadline_ms: int) -> None:
         self._unasked.append(_Waiting(read, deadline_ms))
 
-    def ask(self, now_ms: int) -> int | None:
+    def ask(self) -> int | None:
         """The token of a new question, or None. A question already under way is too old for newcomers."""
         if self._open or not self._unasked:
             return None
         self._open = True
-        self._asked_at_ms = now_ms
         self._token += 1
         self._asked, self._unasked = self._unasked, []
         return self._token

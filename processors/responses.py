@@ -39,6 +39,13 @@ def unknown(request: RemotingCommand, waited_ms: int) -> RemotingCommand:
     )
 
 
+def unread(request: RemotingCommand, waited_ms: int) -> RemotingCommand:
+    """Code 1 for a read that could not be served in time; reads change nothing."""
+    return request.reply(
+        ResponseCode.SYSTEM_ERROR, remark=f"the log was not readable up to its end within {waited_ms} ms"
+    )
+
+
 def set_body(broker_set: BrokerSet) -> bytes:
     """The SyncStateSet body of 1001, 1003, 1004 and 1008."""
     return fastjson.dumps(

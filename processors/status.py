@@ -6,15 +6,11 @@ Refuses to know: where the numbers come from.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from brokers.remoting import fastjson
 from brokers.remoting.command import RemotingCommand
+from processors.core_context import FolderView
 from processors.liveness import Liveness
 from processors.state import BrokerSet, Replica
-
-if TYPE_CHECKING:
-    from processors.core import FolderView
 
 
 def controller_status(

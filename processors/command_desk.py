@@ -1,0 +1,163 @@
+"""Commands on their way into the log and back (design D5).
+
+Responsible for: turning requests, elections, claims and the formation into appends, and answering those
+who wait when the command has been applied or its deadline has passed.
+Refuses to know: when an election or a claim is due.
+"""
+
+from __future__ import annotations
+
+from events.codec import COMMAND_FINGERPRINTS, MalformedRecord, encode
+from events.commands import ClaimLeadership, ClusterFormed, Command, RegisterBroker
+from events.outcomes import Outcome
+from brokers.remoting.codes import ResponseCode
+from processors import effects as fx
+from processors import gateway, responses
+from processors.core_context import CoreContext
+from processors.effects import Effect
+from processors.elections import ElectionDesk
+from processors.forwarding import FORWARDED_FOR
+from processors.pending import PendingCommand, PendingCommands, Purpose, Waiter
+from processors.state import RULES_VERSION
+from processors.triggers import ElectionCall
+
+UNABLE_AFTER_MS = 1_500
+"""A leader to whom nothing came back from the log for so long tells its peers that it is not able."""
+
+
+def busy(waiter: Waiter) -> Effect:
+    """Code 2: this controller holds as many requests as it may."""
+    remark = "too many requests are waiting for the log"
+    return fx.Reply(waiter.conn_id, waiter.request.reply(ResponseCode.SYSTEM_BUSY, remark=remark))
+
+
+class CommandDesk:
+    """The commands of one controller, by id."""
+
+    def __init__(self, context: CoreContext) -> None:
+        self._context = context
+        self._pending = PendingCommands(context.config.request_deadline_ms)
+        self._trouble_ms: int | None = None
+        self._progress_ms = 0
+
+    # -- in ----------------------------------------------------------------------------------------
+
+    def request(self, waiter: Waiter) -> list[Effect]:
+        """A broker's or operator's request, while this controller leads. Raises BadRequest."""
+        if self._pending.is_full:
+            return [busy(waiter)]
+        request, context = waiter.request, self._context
+        command_id = gateway.command_id_of(request)
+        before = None if command_id is None else self._pending.get(command_id)
+        if before is not None and not before.unknown:
+            before.waiters.append(waiter)
+            return []
+        command_id = command_id or next(context.ids)
+        requested_by = request.ext.get(FORWARDED_FOR, waiter.peer)
+        envelope = context.envelope(command_id, gateway.cause_of(request), requested_by)
+        build = gateway.COMMAND_BUILDERS[request.code]
+        command = build(request, envelope, context.evidence_of)
+        append = self._issue(command, Purpose.REQUEST, waiters=[waiter])
+        if isinstance(command, RegisterBroker) and FORWARDED_FOR not in request.ext:
+            context.liveness.introduced(
+                *gateway.introduction_of(command), waiter.conn_id, context.now_ms
+            )
+        return append
+
+    def election(self, call: ElectionCall, phases: dict[str, int]) -> list[Effect]:
+        """An election of the controller's own accord."""
+        envelope = self._context.envelope(next(self._context.ids), call.cause)
+        command = ElectionDesk.command(call, envelope)
+        note = fx.Note("info", f"{call.broker_name}: electing, {call.cause}")
+        return [note, *self._issue(command, Purpose.ELECTION, phases)]
+
+    def formation(self) -> list[Effect]:
+        """Record 0 of an empty log; when several controllers try, the first one counts."""
+        if self._pending.has(Purpose.FORMATION):
+            return []
+        envelope = self._context.envelope(next(self._context.ids), "empty_log")
+        settings = dict(self._context.config.settings)
+        formed = ClusterFormed(envelope, RULES_VERSION, settings, COMMAND_FINGERPRINTS)
+        return self._issue(formed, Purpose.FORMATION)
+
+    def claim(self, cause: str) -> list[Effect]:
+        """A claim of leadership for this controller."""
+        context = self._context
+        claim = ClaimLeadership(
+            context.envelope(next(context.ids), cause),
+            context.state.term,
+            context.config.controller_id,
+            context.config.address,
+            context.config.release,
+        )
+        return self._issue(claim, Purpose.CLAIM)
+
+    def _issue(
+        self,
+        command: Command,
+        purpose: Purpose,
+        phases: dict[str, int] | None = None,
+        waiters: list[Waiter] | None = None,
+    ) -> list[Effect]:
+        command_id = command.envelope.command_id
+        try:
+            data = encode(command)
+        except MalformedRecord as error:
+            raise gateway.BadRequest(f"the request has no encoding: {error}") from None
+        stamps = {**(phases or {}), "received": self._context.wall_ms}
+        self._pending.add(
+            PendingCommand(command_id, purpose, self._context.now_ms, stamps, waiters or [])
+        )
+        return [fx.Append(command_id, data)]
+
+    # -- out ---------------------------------------------------------------------------------------
+
+    def append_result(self, command_id: bytes, offset: int | None) -> bool:
+        """Take the producer's report; True when the command has been applied already."""
+        pending = self._pending.get(command_id)
+        if offset is None:
+            if self._trouble_ms is None:
+                self._trouble_ms = self._context.now_ms
+            if pending is not None:
+                pending.unknown = True
+            return False
+        if pending is None:
+            return True
+        pending.phases.setdefault("appended", self._context.wall_ms)
+        return False
+
+    def applied(self, command_id: bytes) -> PendingCommand | None:
+        """What waited for this command here."""
+        self._progress_ms = self._context.now_ms
+        pending = self._pending.take(command_id)
+        if pending is not None:
+            self._trouble_ms = None
+        return pending
+
+    def answers(self, pending: PendingCommand, outcome: Outcome) -> list[Effect]:
+        """The answers to everybody who waited; the state is the one right after the command."""
+        context = self._context
+        return [
+            fx.Reply(
+                waiter.conn_id,
+                responses.from_outcome(waiter.request, outcome, context.state, context.is_alive),
+            )
+            for waiter in pending.waiters
+        ]
+
+    def expire(self) -> list[Effect]:
+        """Code 1, *unknown*, to those whose deadline has passed."""
+        waited_ms = self._context.config.request_deadline_ms
+        return [
+            fx.Reply(waiter.conn_id, responses.unknown(waiter.request, waited_ms))
+            for pending in self._pending.expired(self._context.now_ms)
+            for waiter in pending.waiters
+        ]
+
+    def is_able(self) -> bool:
+        """False when commands wait and for a while nothing has come through: the log is out of reach."""
+        now_ms = self._context.now_ms
+        if self._trouble_ms is not None and now_ms - self._trouble_ms > UNABLE_AFTER_MS:
+            return False
+        waiting_ms = min(self._pending.oldest_age_ms(now_ms), now_ms - self._progress_ms)
+        return waiting_ms <= UNABLE_AFTER_MS

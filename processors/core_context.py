@@ -1,0 +1,102 @@
+"""What the parts of one controller core share: who it is, what it may read, and what time it is.
+
+Responsible for: the configuration, the view of the folder, liveness, leadership and the clock handed in
+by the last call; envelopes are made here. Refuses to know: any request or effect.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from events.envelope import Envelope, ReplicaEvidence
+from processors.leadership import Leadership
+from processors.liveness import Liveness
+from processors.state import BrokerSet, ControllerState, Replica
+
+REQUEST_DEADLINE_MS = 2_500
+"""Below the 3 s that brokers wait (controller.md 10.4)."""
+
+
+class FolderView(Protocol):
+    """What the core reads of the folder; it never writes."""
+
+    @property
+    def state(self) -> ControllerState: ...
+    @property
+    def offset(self) -> int: ...
+    @property
+    def digest(self) -> bytes: ...
+
+
+@dataclass(frozen=True, slots=True)
+class CoreConfig:
+    """Who this controller is. `peers`: controller id -> advertised address, itself included or not."""
+
+    controller_id: str
+    address: str
+    cluster_id: str
+    peers: Mapping[str, str] = field(default_factory=dict)
+    release: str = ""
+    settings: Mapping[str, str] = field(default_factory=dict)
+    request_deadline_ms: int = REQUEST_DEADLINE_MS
+
+
+class CoreContext:
+    """Shared by the desks of one core. `now_ms` is monotonic; `wall_ms` is for stamps only."""
+
+    def __init__(self, config: CoreConfig, folder: FolderView, ids: Iterator[bytes]) -> None:
+        self.config = config
+        self.folder = folder
+        self.ids = ids
+        self.liveness = Liveness()
+        self.leadership = Leadership(config.controller_id, config.peers)
+        self.now_ms = 0
+        self.wall_skew_ms = 0
+
+    def clock(self, now_ms: int, wall_ms: int | None = None) -> None:
+        """Take the time of a call; without a wall clock the last known distance goes on."""
+        self.now_ms = now_ms
+        if wall_ms is not None:
+            self.wall_skew_ms = wall_ms - now_ms
+
+    @property
+    def wall_ms(self) -> int:
+        return self.now_ms + self.wall_skew_ms
+
+    @property
+    def state(self) -> ControllerState:
+        return self.folder.state
+
+    @property
+    def is_active(self) -> bool:
+        return self.leadership.is_active
+
+    def leader_address(self) -> str | None:
+        """The address of the controller that leads, as far as can be told; None when nobody does."""
+        if self.is_active:
+            return self.config.address
+        if self.state.leader_id is None or self.leadership.leader_lost_ms(self.now_ms) is not None:
+            return None
+        return self.state.leader_address
+
+    def envelope(self, command_id: bytes, cause: str, requested_by: str | None = None) -> Envelope:
+        """The envelope of a command issued now, in the term that is known here (design D1, D6)."""
+        return Envelope(
+            command_id=command_id,
+            cluster_id=self.state.cluster_id or self.config.cluster_id,
+            term=self.state.term,
+            issuer=self.config.controller_id,
+            issued_at_ms=self.wall_ms,
+            cause=cause,
+            requested_by=requested_by,
+            applied_offset=self.folder.offset,
+            applied_digest=self.folder.digest if self.folder.offset >= 0 else b"",
+        )
+
+    def evidence_of(self, name: str, asker: int | None) -> tuple[ReplicaEvidence, ...]:
+        return self.liveness.evidence(self.state.sets.get(name), self.now_ms, asker)
+
+    def is_alive(self, broker_set: BrokerSet, replica: Replica) -> bool:
+        return self.liveness.is_alive(broker_set, replica, self.now_ms)

@@ -1,0 +1,136 @@
+"""One controller among others: heartbeats both ways, and requests that belong to the leader.
+
+Responsible for: telling peers how this controller is, taking what they tell, and seeing forwarded
+requests through until they are answered (design D5, D6).
+Refuses to know: who may lead (`leadership`), and what the requests say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from brokers.remoting.codes import RequestCode, ResponseCode
+from brokers.remoting.command import RemotingCommand
+from processors import effects as fx
+from processors import responses
+from processors.command_desk import busy
+from processors.core_context import CoreContext
+from processors.effects import Effect
+from processors.forwarding import FORWARDED_FOR, ForwardingDesk
+from processors.leadership import PEER_HEARTBEAT_MS
+from processors.pending import PendingCommand, Waiter
+
+
+class PeerDesk:
+    """What passes between this controller and the others."""
+
+    def __init__(self, context: CoreContext) -> None:
+        self._context = context
+        self._desk = ForwardingDesk(context.config.request_deadline_ms)
+        self._heartbeat_due_ms = 0
+
+    # -- heartbeats --------------------------------------------------------------------------------
+
+    def heartbeats(self, able: bool, published_offset: int) -> list[Effect]:
+        """One message to every peer, when it is time."""
+        context = self._context
+        if context.now_ms < self._heartbeat_due_ms:
+            return []
+        self._heartbeat_due_ms = context.now_ms + PEER_HEARTBEAT_MS
+        ext = {
+            "controllerId": context.config.controller_id,
+            "controllerAddress": context.config.address,
+            "active": "true" if context.is_active else "false",
+            "able": "true" if able else "false",
+            "term": str(context.state.term),
+            "appliedOffset": str(context.folder.offset),
+            "publishedOffset": str(published_offset),
+        }
+        return [
+            fx.TellPeer(
+                sight.address,
+                RemotingCommand.request(RequestCode.REGENT_PEER_HEARTBEAT, dict(ext), oneway=True),
+            )
+            for sight in context.leadership.peers.values()
+        ]
+
+    def metadata(self, request: RemotingCommand) -> RemotingCommand:
+        """1005, served by every node (controller.md 3.6)."""
+        context = self._context
+        addresses = {context.config.controller_id: context.config.address} | {
+            peer: sight.address for peer, sight in context.leadership.peers.items()
+        }
+        ext = {
+            "group": context.config.cluster_id,
+            "isLeader": "true" if context.is_active else "false",
+            "peers": "".join(f"{peer}:{addresses[peer]};" for peer in sorted(addresses)),
+        }
+        leader = context.leader_address()
+        if leader is not None:
+            ext["controllerLeaderId"] = str(context.state.leader_id)
+            ext["controllerLeaderAddress"] = leader
+        return request.reply(0, ext)
+
+    # -- requests for the leader -------------------------------------------------------------------
+
+    def take(self, waiter: Waiter) -> list[Effect]:
+        """A request for the leader that came here. One that was forwarded already goes no further."""
+        if FORWARDED_FOR in waiter.request.ext:
+            return [fx.Reply(waiter.conn_id, responses.not_leader(waiter.request))]
+        if self._desk.is_full:
+            return [busy(waiter)]
+        self._desk.park(waiter, self._context.ids, self._context.now_ms)
+        return self.drain()
+
+    def take_back(self, pending: PendingCommand) -> list[Effect]:
+        """A command that was refused for its term decided nothing: the leader may, under the same id."""
+        ids: Iterator[bytes] = iter([pending.command_id] * len(pending.waiters))
+        effects: list[Effect] = []
+        for waiter in pending.waiters:
+            if FORWARDED_FOR in waiter.request.ext:
+                effects.append(fx.Reply(waiter.conn_id, responses.not_leader(waiter.request)))
+            else:
+                self._desk.park(waiter, ids, self._context.now_ms)
+        return effects + self.drain()
+
+    def drain(self) -> list[Effect]:
+        """Send what waits, when there is somebody to send it to."""
+        address = None if self._context.is_active else self._context.leader_address()
+        if address is None:
+            return []
+        return [
+            fx.ForwardToLeader(token, address, request, timeout_ms)
+            for token, request, timeout_ms in self._desk.to_send(self._context.now_ms)
+        ]
+
+    def release(self) -> list[Waiter]:
+        """Everything that waits, because this controller leads now."""
+        return [self._waiter(one.waiter, one.request) for one in self._desk.release()]
+
+    def reply(self, token: int, response: RemotingCommand | None) -> tuple[list[Effect], Waiter | None]:
+        """The leader's answer (None: it gave none); a waiter comes back when this controller leads by now."""
+        one = self._desk.came_back(token)
+        if one is None:
+            return [], None
+        if response is not None and response.code != ResponseCode.CONTROLLER_NOT_LEADER:
+            answer = replace(response, opaque=one.waiter.request.opaque)
+            return [fx.Reply(one.waiter.conn_id, answer)], None
+        if self._context.is_active:
+            return [], self._waiter(one.waiter, one.request)
+        self._desk.park_again(one, self._context.now_ms)
+        return [], None
+
+    @staticmethod
+    def _waiter(waiter: Waiter, request: RemotingCommand) -> Waiter:
+        return replace(waiter, request=request)
+
+    def expire(self) -> list[Effect]:
+        """2007 to those that nobody saw, *unknown* to those that a leader may have acted on."""
+        waited_ms = self._context.config.request_deadline_ms
+        effects: list[Effect] = []
+        for one in self._desk.expired(self._context.now_ms):
+            request = one.waiter.request
+            answer = responses.unknown(request, waited_ms) if one.sent else responses.not_leader(request)
+            effects.append(fx.Reply(one.waiter.conn_id, answer))
+        return effects

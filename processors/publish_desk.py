@@ -1,0 +1,104 @@
+"""Publishing outcomes while active (design D7).
+
+Responsible for: asking where the outcomes topic ends after every takeover and every failure, and giving
+out what comes behind it. Refuses to know: how records are written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from events.outcomes import Outcome
+from processors import effects as fx
+from processors.core_context import CoreContext
+from processors.effects import Effect
+from processors.outcome_backlog import HOLD_FOR_ACK_MS, OutcomeBacklog
+
+ANSWER_WAIT_MS = 2_000
+ASK_AGAIN_MS = 500
+
+
+class PublishDesk:
+    """The outcomes this controller has applied, and how many of them are in the topic."""
+
+    def __init__(self, context: CoreContext) -> None:
+        self._context = context
+        self._backlog = OutcomeBacklog()
+        self._token = 0
+        self._ask_due_ms: int | None = None
+
+    @property
+    def published_offset(self) -> int:
+        return self._backlog.published_offset
+
+    def preload(self, unpublished: Sequence[Outcome]) -> None:
+        self._backlog.preload(unpublished)
+
+    def applied(self, outcome: Outcome, phases: dict[str, int], own: bool) -> list[Effect]:
+        """Keep an outcome; an own command's may wait a moment for the acknowledgement of its append."""
+        waits = own and "appended" not in phases
+        until_ms = self._context.now_ms + HOLD_FOR_ACK_MS if waits else 0
+        self._backlog.add(outcome, phases, until_ms)
+        return self.publish()
+
+    def appended(self, command_id: bytes) -> list[Effect]:
+        """The acknowledgement came after the record itself."""
+        self._backlog.stamp(command_id, "appended", self._context.wall_ms)
+        return self.publish()
+
+    def publish(self) -> list[Effect]:
+        """What may leave now."""
+        context = self._context
+        if not context.is_active:
+            return []
+        taken = self._backlog.take(context.config.controller_id, context.now_ms, context.wall_ms)
+        return [fx.Publish(outcome) for outcome in taken]
+
+    def start(self) -> list[Effect]:
+        """This controller has become active, or must find its place again."""
+        self._token += 1
+        self._ask_due_ms = self._context.now_ms + ANSWER_WAIT_MS
+        return [fx.AskLastPublished(self._token)]
+
+    def stop(self) -> None:
+        """Another controller is active."""
+        self._backlog.stop()
+        self._ask_due_ms = None
+
+    def last_published(self, token: int, offset: int | None) -> list[Effect]:
+        """The newest published command offset (-1: none); None: not learnt, asked again later."""
+        if token != self._token or not self._context.is_active:
+            return []
+        if offset is None:
+            self._ask_due_ms = self._context.now_ms + ASK_AGAIN_MS
+            return []
+        self._ask_due_ms = None
+        if self._backlog.resume(offset):
+            return self.publish()
+        return [
+            fx.Halt(
+                f"outcomes behind offset {offset} are not kept here any more; start this controller "
+                "again: it then folds from a snapshot below that offset"
+            )
+        ]
+
+    def result(self, command_offset: int, ok: bool) -> list[Effect]:
+        """The producer's report; after a failure publishing starts again behind the topic's end."""
+        if ok:
+            self._backlog.trim(command_offset)
+            return self.publish()
+        if self._context.is_active and self._ask_due_ms is None:
+            self._backlog.stop()
+            self._ask_due_ms = self._context.now_ms + ASK_AGAIN_MS
+        return []
+
+    def published_elsewhere(self, offset: int) -> None:
+        """The active controller says how far it is; a standby need not keep what lies before."""
+        if not self._context.is_active:
+            self._backlog.trim(min(offset, self._context.folder.offset))
+
+    def tick(self) -> list[Effect]:
+        effects: list[Effect] = []
+        if self._ask_due_ms is not None and self._context.now_ms >= self._ask_due_ms:
+            effects = self.start()
+        return effects + self.publish()

@@ -1,0 +1,78 @@
+"""Reads at the active controller: 1004, 1006, 1012 (design D5).
+
+Responsible for: letting each wait until the fold is as far as the log was when it arrived, then serving it.
+Refuses to know: how the end of the log is learnt.
+"""
+
+from __future__ import annotations
+
+from brokers.remoting.codes import RequestCode
+from processors import effects as fx
+from processors import gateway, responses
+from processors.command_desk import busy
+from processors.core_context import CoreContext
+from processors.effects import Effect
+from processors.pending import Waiter
+from processors.read_barrier import ReadBarrier
+
+READS = frozenset(
+    {
+        RequestCode.CONTROLLER_GET_REPLICA_INFO,
+        RequestCode.CONTROLLER_GET_SYNC_STATE_DATA,
+        RequestCode.CONTROLLER_GET_NEXT_BROKER_ID,
+    }
+)
+
+
+class ReadDesk:
+    """The reads that wait here."""
+
+    def __init__(self, context: CoreContext) -> None:
+        self._context = context
+        self._barrier: ReadBarrier[Waiter] = ReadBarrier()
+        self.end_offset = 0
+        """The newest end of the log that was learnt (offset of the next record)."""
+
+    def read(self, waiter: Waiter) -> list[Effect]:
+        """Take a read in. Raises BadRequest for a body that will never be readable."""
+        if self._barrier.is_full:
+            return [busy(waiter)]
+        if waiter.request.code == RequestCode.CONTROLLER_GET_SYNC_STATE_DATA:
+            gateway.wanted_set_names(waiter.request)
+        deadline_ms = self._context.now_ms + self._context.config.request_deadline_ms
+        self._barrier.add(waiter, deadline_ms)
+        return self.ask()
+
+    def ask(self) -> list[Effect]:
+        """The next question about the log's end, if one is needed."""
+        token = self._barrier.ask()
+        return [] if token is None else [fx.AskEndOffset(token)]
+
+    def answered(self, token: int, end_offset: int | None) -> list[Effect]:
+        """The log's end; None: not learnt, and then the next question waits for the next tick."""
+        self.end_offset = max(self.end_offset, end_offset or 0)
+        ready = self._barrier.answered(token, end_offset, self._context.folder.offset)
+        served = [self._serve(waiter) for waiter in ready]
+        return served if end_offset is None else served + self.ask()
+
+    def applied(self, offset: int) -> list[Effect]:
+        """The fold has come this far."""
+        return [self._serve(waiter) for waiter in self._barrier.applied(offset)]
+
+    def expire(self) -> list[Effect]:
+        waited_ms = self._context.config.request_deadline_ms
+        return [
+            fx.Reply(waiter.conn_id, responses.unread(waiter.request, waited_ms))
+            for waiter in self._barrier.expired(self._context.now_ms)
+        ]
+
+    def _serve(self, waiter: Waiter) -> Effect:
+        request, state = waiter.request, self._context.state
+        if request.code == RequestCode.CONTROLLER_GET_REPLICA_INFO:
+            response = responses.replica_info(request, state)
+        elif request.code == RequestCode.CONTROLLER_GET_NEXT_BROKER_ID:
+            response = responses.next_broker_id(request, state)
+        else:
+            names = gateway.wanted_set_names(request)
+            response = responses.sync_state_data(request, names, state, self._context.is_alive)
+        return fx.Reply(waiter.conn_id, response)
