@@ -53,7 +53,9 @@ class PendingCalls:
             opaque = next(self._opaques) & _OPAQUE_MASK
         return opaque
 
-    def open(self, opaque: int, code: int, timeout_ms: int) -> tuple[asyncio.Future[RemotingCommand], asyncio.TimerHandle]:
+    def open(
+        self, opaque: int, code: int, timeout_ms: int
+    ) -> tuple[asyncio.Future[RemotingCommand], asyncio.TimerHandle]:
         """The future of the response, and the timer that ends it with CallTimeout. The caller must `forget`."""
         answer: asyncio.Future[RemotingCommand] = self._loop.create_future()
         self._answers[opaque] = answer

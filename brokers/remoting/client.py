@@ -11,8 +11,10 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from brokers.remoting.command import RemotingCommand
-from brokers.remoting.connection import ConnectFailed, Connection, ConnectionClosed, Handler, Limits, split_address
-from brokers.remoting.server import CLOSE_WAIT_MS, SilenceSweeper, not_supported
+from brokers.remoting.connection import ConnectFailed, Connection, Handler, split_address
+from brokers.remoting.dispatcher import not_supported
+from brokers.remoting.limits import CLOSE_WAIT_MS, Limits
+from brokers.remoting.silence import SilenceSweeper
 
 CONNECT_TIMEOUT_MS = 3_000
 

@@ -52,8 +52,7 @@ class Connection(asyncio.Protocol):
         self.peer = ""
         self.local = ""
         self.attributes: dict[str, object] = {}
-        self.closed = False
-        self.close_reason = ""
+        self.closed, self.close_reason = False, ""
         self._handler, self._limits = handler, limits
         self._on_open, self._on_close = on_open, on_close
         # Only one side may stop reading when the other does not: two that do wait for each other for ever.

@@ -10,6 +10,9 @@ from dataclasses import dataclass
 
 from brokers.remoting.codec import FRAME_BYTES_MAX
 
+# How long a server or client that stops waits for its connections to end.
+CLOSE_WAIT_MS = 1_000
+
 
 @dataclass(frozen=True, slots=True)
 class Limits:

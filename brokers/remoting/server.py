@@ -1,6 +1,6 @@
 """The listening side of remoting.
 
-Responsible for: accepting connections within named limits, closing silent ones, the table from code to handler.
+Responsible for: accepting connections within named limits, closing all of them at the end.
 Refuses to know: what a handler does.
 """
 
@@ -8,38 +8,18 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
-from brokers.remoting.codes import ResponseCode
-from brokers.remoting.command import RemotingCommand
-from brokers.remoting.connection import Connection, Handler, Limits, Answer
+from brokers.remoting.connection import Connection, Handler
+from brokers.remoting.dispatcher import Dispatcher
+from brokers.remoting.limits import CLOSE_WAIT_MS, Limits
+from brokers.remoting.silence import SilenceSweeper
+
+__all__ = ["Dispatcher", "RemotingServer"]
 
 _log = logging.getLogger(__name__)
 ACCEPT_BACKLOG = 1_024
-CLOSE_WAIT_MS = 1_000
-
-
-class Dispatcher:
-    """Handler that finds the handler of a request's code; a code nobody has is answered with 3 (1.6)."""
-
-    def __init__(self, handlers: Mapping[int, Handler] | None = None) -> None:
-        self._handlers: dict[int, Handler] = {int(code): handler for code, handler in (handlers or {}).items()}
-
-    def register(self, code: int, handler: Handler) -> None:
-        self._handlers[int(code)] = handler
-
-    def __call__(self, connection: Connection, request: RemotingCommand) -> Answer:
-        handler = self._handlers.get(request.code)
-        if handler is None:
-            return not_supported(connection, request)
-        return handler(connection, request)
-
-
-def not_supported(connection: Connection, request: RemotingCommand) -> RemotingCommand:
-    """The answer to a code that this process does not serve."""
-    remark = f" request type {request.code} not supported"
-    return request.reply(ResponseCode.REQUEST_CODE_NOT_SUPPORTED, remark=remark)
 
 
 class RemotingServer:
@@ -118,36 +98,3 @@ class RemotingServer:
     def _closed(self, connection: Connection) -> None:
         if self._connections.pop(connection.id, None) is not None and self._on_close is not None:
             self._on_close(connection)
-
-
-class SilenceSweeper:
-    """Looks over the connections at a steady pace; one timer for all instead of one per connection."""
-
-    def __init__(self, limits: Limits, connections: Callable[[], object]) -> None:
-        self._limits, self._connections = limits, connections
-        times = [time_ms for time_ms in (limits.idle_ms, limits.partial_frame_ms) if time_ms]
-        self._period = max(0.02, min(1_000, *times, 1_000) / 4_000)
-        self._loop = asyncio.get_running_loop()
-        self._timer = self._loop.call_later(self._period, self._sweep)
-
-    def stop(self) -> None:
-        self._timer.cancel()
-
-    def _sweep(self) -> None:
-        self._timer = self._loop.call_later(self._period, self._sweep)
-        now = self._loop.time()
-        held: list[Connection] = []
-        for connection in tuple(self._connections()):  # type: ignore[call-overload]
-            connection.check_silence(now)
-            if connection.partial_bytes:
-                held.append(connection)
-        self._bound_partial_frames(held)
-
-    def _bound_partial_frames(self, held: list[Connection]) -> None:
-        # Many peers with half a frame each: the largest go first, so that ordinary ones stay.
-        total = sum(connection.partial_bytes for connection in held)
-        for connection in sorted(held, key=lambda each: -each.partial_bytes):
-            if total <= self._limits.partial_bytes_of_all:
-                break
-            total -= connection.partial_bytes
-            connection.abort("all connections together hold too many bytes of unfinished frames")

@@ -115,7 +115,8 @@ def test_a_bad_body_is_refused(data):
 @pytest.mark.parametrize(
     "data",
     [
-        b"\x78", b"\x78\x9crubbish", compressed("T 1 1 6")[:-8], zlib.compress(b""), zlib.compress(struct.pack(">i", -1)),
+        b"\x78", b"\x78\x9crubbish", compressed("T 1 1 6")[:-8],
+        zlib.compress(b""), zlib.compress(struct.pack(">i", -1)),
         zlib.compress(struct.pack(">i", 2**31 - 1)), compressed(count=-1), compressed(count=2**31 - 1),
         compressed("T 1 1 6", count=2), compressed("T 1"), compressed("T a b c"), compressed(version="{"),
     ],

@@ -424,24 +424,6 @@ async def test_a_peer_that_never_reads_what_is_pushed_to_it_is_dropped():
         await peer.close()
 
 
-async def test_unfinished_frames_of_all_peers_together_are_bounded():
-    closed = []
-    limits = Limits(partial_bytes_of_all=100_000)
-    async with serving(echo, on_close=closed.append, limits=limits) as server:
-        small = await Peer.to(server)
-        small.writer.write(struct.pack(">iI", 1_000_000, 20))
-        peers = [await Peer.to(server) for _ in range(3)]
-        for peer in peers:
-            peer.writer.write(struct.pack(">iI", 1_000_000, 20) + bytes(60_000))
-        await until(lambda: len(closed) == 2)
-        assert sum(connection.partial_bytes for connection in server.connections) <= 100_000
-        assert {connection.close_reason for connection in closed} == {
-            "all connections together hold too many bytes of unfinished frames"
-        }
-        for peer in (small, *peers):
-            await peer.close()
-
-
 async def test_memory_does_not_grow_with_random_bytes_and_half_frames():
     rubbish = random.Random(7)
     async with serving(Dispatcher({1: echo}), limits=Limits(partial_frame_ms=50)) as server:

@@ -1,0 +1,35 @@
+"""From a request's code to its handler.
+
+Responsible for: the table, and the answer to a code that is not in it.
+Refuses to know: what a handler does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from brokers.remoting.codes import ResponseCode
+from brokers.remoting.command import RemotingCommand
+from brokers.remoting.connection import Answer, Connection, Handler
+
+
+class Dispatcher:
+    """Handler that finds the handler of a request's code; a code nobody has is answered with 3 (1.6)."""
+
+    def __init__(self, handlers: Mapping[int, Handler] | None = None) -> None:
+        self._handlers: dict[int, Handler] = {int(code): handler for code, handler in (handlers or {}).items()}
+
+    def register(self, code: int, handler: Handler) -> None:
+        self._handlers[int(code)] = handler
+
+    def __call__(self, connection: Connection, request: RemotingCommand) -> Answer:
+        handler = self._handlers.get(request.code)
+        if handler is None:
+            return not_supported(connection, request)
+        return handler(connection, request)
+
+
+def not_supported(connection: Connection, request: RemotingCommand) -> RemotingCommand:
+    """The answer to a code that this process does not serve."""
+    remark = f" request type {request.code} not supported"
+    return request.reply(ResponseCode.REQUEST_CODE_NOT_SUPPORTED, remark=remark)
