@@ -12,7 +12,8 @@ import struct
 from dataclasses import dataclass
 from pathlib import Path
 
-from brokers.log.commit_log import LogError, sync_directory
+from brokers.log.commit_log import LogError
+from brokers.log.disk import sync_directory
 
 CHECKPOINT_BYTES = 4096
 # Recovery begins this much before the recorded times, as on the Java side.

@@ -17,11 +17,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from brokers.log import scan, segments
+from brokers.log.disk import last_used_byte, sync_directory, wipe
 from brokers.log.records import BLANK_BYTES_MIN, MESSAGE_BYTES_MIN, encode_blank
 
 FILE_BYTES_DEFAULT = 1 << 30
 FILE_BYTES_MIN = 1024
-_ZEROS = bytes(1 << 20)
 
 
 class LogError(Exception):
@@ -251,14 +251,7 @@ class CommitLog:
     def _wipe(self, first: int, last: int) -> int:
         """Zeroes [first, last) of the last file and syncs it; returns bytes from `first` to the last used one."""
         segment = self._segments[-1]
-        position, end = first - segment.start, last - segment.start
-        used = last_used_byte(segment.fd, position, end)
-        at = position
-        while at < used:
-            at += os.pwrite(segment.fd, memoryview(_ZEROS)[: min(len(_ZEROS), used - at)], at)
-        if used > position:
-            os.fdatasync(segment.fd)
-        return max(used - position, 0)
+        return wipe(segment.fd, first - segment.start, last - segment.start)
 
     def flush(self) -> int:
         """Makes everything appended so far durable; returns the offset up to which it is. May run on any thread."""
@@ -288,34 +281,3 @@ def store_ms_of(head: bytes) -> int:
     """storeTimestamp in the first MESSAGE_BYTES_MIN bytes of a message."""
     at = 68 if head[39] & 0x10 else 56
     return int.from_bytes(head[at : at + 8], "big", signed=True)
-
-
-def last_used_byte(fd: int, first: int, last: int) -> int:
-    """Position behind the last byte in [first, last) of a file that is not zero; `first` when all are zero."""
-    used = at = first
-    while at < last:
-        try:
-            at = max(at, os.lseek(fd, at, os.SEEK_DATA))  # skips what was never written
-        except OSError as error:
-            if error.errno == errno.ENXIO:
-                break
-            raise
-        if at >= last:
-            break
-        chunk = os.pread(fd, min(len(_ZEROS), last - at), at)
-        if not chunk:
-            break
-        filled = chunk.rstrip(b"\0")
-        if filled:
-            used = at + len(filled)
-        at += len(chunk)
-    return used
-
-
-def sync_directory(directory: Path) -> None:
-    """Makes names created, renamed or removed in `directory` durable."""
-    fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)

@@ -8,22 +8,20 @@ Slot = logical offset of an entry (byte offset / 20).
 
 from __future__ import annotations
 
-import contextlib
 import os
 import re
 import struct
 from bisect import bisect_right
-from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 from brokers.log import segments
-from brokers.log.commit_log import LogError, sync_directory
+from brokers.log.commit_log import LogError
+from brokers.log.open_files import OPEN_FILES_MAX, OpenFiles
 
 ENTRY_BYTES = 20
 FILE_BYTES_DEFAULT = 300_000 * ENTRY_BYTES
-OPEN_FILES_MAX = 256
 # A replicated message may jump this far ahead in its queue; more means the log is not what it says it is.
 GAP_ENTRIES_MAX = 10_000_000
 FILLER_SIZE = 0x7FFFFFFF
@@ -47,58 +45,6 @@ class Entry(NamedTuple):
         return self.physical_offset >= 0 and self.size > 0
 
 
-class _OpenFiles:
-    """Least recently used descriptors of one store's queue files, at most OPEN_FILES_MAX."""
-
-    def __init__(self, limit: int) -> None:
-        self._limit = limit
-        self._fds: OrderedDict[str, int] = OrderedDict()
-        self._dirty: set[str] = set()
-        self._dirty_folders: set[str] = set()
-
-    def fd(self, path: str, create_bytes: int = 0) -> int:
-        fd = self._fds.get(path)
-        if fd is not None:
-            self._fds.move_to_end(path)
-            return fd
-        flags = os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT if create_bytes else 0)
-        fd = os.open(path, flags, 0o644)
-        if create_bytes:
-            os.ftruncate(fd, create_bytes)  # sparse: thousands of queues must not cost their full size
-            queue = os.path.dirname(path)
-            topic = os.path.dirname(queue)
-            self._dirty_folders.update((queue, topic, os.path.dirname(topic)))
-        self._fds[path] = fd
-        while len(self._fds) > self._limit:
-            os.close(self._fds.popitem(last=False)[1])
-        return fd
-
-    def write(self, path: str, data: bytes | bytearray, position: int, create_bytes: int = 0) -> None:
-        if os.pwrite(self.fd(path, create_bytes), data, position) != len(data):
-            raise LogError(f"{path}: short write")
-        self._dirty.add(path)
-
-    def take_unsynced(self) -> tuple[list[str], list[str]]:
-        """(files, folders) written since the last call; the caller makes them durable with `sync_queue_files`."""
-        taken = sorted(self._dirty), sorted(self._dirty_folders)
-        self._dirty.clear()
-        self._dirty_folders.clear()
-        return taken
-
-    def remove(self, path: str) -> None:
-        fd = self._fds.pop(path, None)
-        if fd is not None:
-            os.close(fd)
-        self._dirty.discard(path)
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(path)
-
-    def close(self) -> None:
-        for fd in self._fds.values():
-            os.close(fd)
-        self._fds.clear()
-
-
 class ConsumeQueue:
     """One queue. `max_offset` is the slot of the next entry; `last_physical` the message of the newest one, -1 without."""
 
@@ -107,7 +53,7 @@ class ConsumeQueue:
         "last_physical", "max_offset",
     )  # fmt: skip
 
-    def __init__(self, directory: Path, file_bytes: int, files: _OpenFiles) -> None:
+    def __init__(self, directory: Path, file_bytes: int, files: OpenFiles) -> None:
         self._directory = directory
         self._file_bytes = file_bytes
         self._files = files
@@ -279,22 +225,6 @@ class ConsumeQueue:
             self._find_end()
 
 
-def sync_queue_files(files: list[str], folders: list[str]) -> None:
-    """Makes queue files and their names durable. May run on any thread: opens its own descriptors, one at a time."""
-    for path in files:
-        try:
-            fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-        except FileNotFoundError:  # cut away meanwhile
-            continue
-        try:
-            os.fdatasync(fd)
-        finally:
-            os.close(fd)
-    for folder in folders:
-        with contextlib.suppress(FileNotFoundError):
-            sync_directory(folder)
-
-
 def _is_kept(entry: Entry, log_min_offset: int) -> bool:
     return entry.size != FILLER_SIZE and entry.physical_offset >= log_min_offset
 
@@ -309,7 +239,7 @@ class ConsumeQueues:
             raise LogError(f"consume queue file size {file_bytes} is no multiple of {ENTRY_BYTES}")
         self._directory = Path(directory)
         self._file_bytes = file_bytes
-        self._files = _OpenFiles(open_files_max)
+        self._files = OpenFiles(open_files_max)
         self._queues: dict[tuple[str, int], ConsumeQueue] = {}
         self._directory.mkdir(parents=True, exist_ok=True)
         for topic in sorted(self._directory.iterdir()):

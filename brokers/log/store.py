@@ -12,28 +12,18 @@ import os
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
 
 from brokers.log import query
+from brokers.log.appender import Appender, PutResult
 from brokers.log.checkpoint import AbortMarker, Checkpoint, StoreLock, read_checkpoint, write_checkpoint
-from brokers.log.commit_log import FILE_BYTES_DEFAULT, CommitLog, FileRange, LogError
+from brokers.log.commit_log import FILE_BYTES_DEFAULT, CommitLog, FileRange
 from brokers.log.consume_queue import FILE_BYTES_DEFAULT as QUEUE_FILE_BYTES_DEFAULT
-from brokers.log.consume_queue import OPEN_FILES_MAX, ConsumeQueues, sync_queue_files
+from brokers.log.consume_queue import ConsumeQueues
 from brokers.log.dispatch import Dispatcher, QueueGrowth
-from brokers.log.properties import tags_code
+from brokers.log.open_files import OPEN_FILES_MAX, sync_files
 from brokers.log.query import GetResult
-from brokers.log.records import (
-    BLANK_BYTES_MIN,
-    MessageFields,
-    Record,
-    RecordError,
-    encode_message,
-    has_queue_entry,
-    message_size,
-    offset_message_id,
-)
+from brokers.log.records import MessageFields, RecordError
 from brokers.log.recovery import RecoveryReport, recover
-from brokers.log.scan import LogWalk
 
 # Share of the machine's memory within which messages count as not cold (accessMessageInMemoryMaxRatio).
 MEMORY_PERCENT = 40
@@ -46,15 +36,6 @@ class StoreConfig:
     log_file_bytes: int = FILE_BYTES_DEFAULT
     queue_file_bytes: int = QUEUE_FILE_BYTES_DEFAULT
     open_queue_files_max: int = OPEN_FILES_MAX
-
-
-class PutResult(NamedTuple):
-    """Where a message, or the first of a batch, went. `msg_id`: offset message ids, comma-joined for a batch."""
-
-    physical_offset: int
-    end_offset: int
-    queue_offset: int
-    msg_id: str
 
 
 class MessageStore:
@@ -98,8 +79,7 @@ class MessageStore:
         )
         self.confirm_offset = self.recovery.confirm_offset
         self._memory_bytes = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") * MEMORY_PERCENT // 100
-        self._next_slots: dict[tuple[str, int], int] = {}
-        self._slots_known = False
+        self._appender = Appender(self.log, self.queues, self._dispatcher)
         self._abort.set()
 
     # -- what is there
@@ -150,66 +130,7 @@ class MessageStore:
         A group that cannot be stored gets its RecordError and leaves the others alone. LogError: the log failed; what was
         written before counts as not acknowledged.
         """
-        if not self._slots_known:
-            self.rebuild_queue_offsets()
-        log, file_bytes = self.log, self.log.file_bytes
-        start = chunk_start = at = log.end_offset
-        chunk: list[bytes] = []
-        records: list[Record] = []
-        results: list[PutResult | RecordError] = []
-        for group in groups:
-            try:
-                sizes = [message_size(message) for message in group]
-                needed = sum(sizes) + BLANK_BYTES_MIN
-                if not sizes or needed > file_bytes:
-                    raise RecordError(f"{len(sizes)} messages of {needed} bytes do not fit a file of {file_bytes}")
-                if needed > file_bytes - at % file_bytes:
-                    if chunk:
-                        log.write(chunk_start, b"".join(chunk))
-                        chunk = []
-                    at = chunk_start = log.reserve(needed - BLANK_BYTES_MIN)
-                result, at = self._encode_group(group, sizes, at, now_ms, chunk, records)
-                results.append(result)
-            except RecordError as error:
-                results.append(error)
-        if chunk:
-            log.write(chunk_start, b"".join(chunk))
-        self._dispatcher.appended(start, log.end_offset, records)
-        return results
-
-    def _encode_group(
-        self, group: Sequence[MessageFields], sizes: list[int], at: int, now_ms: int, chunk: list[bytes], records: list[Record]
-    ) -> tuple[PutResult, int]:
-        """Adds the bytes and records of a group that begins at `at`; nothing is added when one of it is refused."""
-        next_slots, first = self._next_slots, at
-        taken: dict[tuple[str, int], int] = {}
-        encoded: list[bytes] = []
-        made: list[Record] = []
-        ids: list[str] = []
-        for message, size in zip(group, sizes, strict=True):
-            topic, queue_id, flags = message.topic, message.queue_id, message.sys_flag
-            slot = 0
-            if has_queue_entry(flags):
-                key = (topic, queue_id)
-                known = taken.get(key)
-                slot = self._next_slot(key) if known is None else known
-                taken[key] = slot + 1
-            encoded.append(encode_message(message, size, slot, at, now_ms))
-            code = tags_code(message.properties, topic, now_ms)
-            made.append(Record(at, size, topic, queue_id, slot, code, now_ms, flags))
-            ids.append(offset_message_id(message.store_host, at))
-            at += size
-        next_slots.update(taken)
-        chunk += encoded
-        records += made
-        return PutResult(first, at, made[0].queue_offset, ids[0] if len(ids) == 1 else ",".join(ids)), at
-
-    def _next_slot(self, key: tuple[str, int]) -> int:
-        slot = self._next_slots.get(key)
-        if slot is not None:
-            return slot
-        queue = self.queues.get(*key)
-        return 0 if queue is None else queue.max_offset
+        return self._appender.put_many(groups, now_ms)
 
     def rebuild_queue_offsets(self) -> None:
         """Queue offsets go on behind everything in the log, not yet dispatched messages included.
@@ -217,41 +138,21 @@ class MessageStore:
         Call on becoming master. Costs what is not dispatched, never what grows with the number of queues.
         LogError when the log does not end with a complete record.
         """
-        self._next_slots.clear()
-        tail = self._walk_undispatched()
-        if tail.end != self.log.end_offset:
-            raise LogError(f"the log cannot be read at {tail.end} ({tail.reason}): this replica cannot lead")
-        self._slots_known = True
-
-    def _walk_undispatched(self) -> LogWalk:
-        """Walks what has no entries yet and notes its queue offsets."""
-        log = self.log
-        tail = LogWalk(log.read, self.dispatched_offset, log.end_offset, log.file_bytes, check_body=False)
-        for record in tail:
-            if has_queue_entry(record.sys_flag):
-                key = (record.topic, record.queue_id)
-                self._next_slots[key] = max(self._next_slot(key), record.queue_offset + 1)
-        return tail
+        self._appender.rebuild_queue_offsets()
 
     def cut_incomplete_tail(self) -> int:
         """Before leading: cuts a record of which the old master sent only a part; returns the end of the log.
 
         Such a record was acknowledged by nobody. LogError when the log holds bytes that are no record.
         """
-        self._next_slots.clear()
-        tail = self._walk_undispatched()
-        if tail.reason and not tail.incomplete:
-            raise LogError(f"the log cannot be read at {tail.end} ({tail.reason}): this replica cannot lead, start it empty")
-        if tail.end < self.log.end_offset:
-            self.truncate(tail.end)
-        self._slots_known = True
-        return self.log.end_offset
+        complete_end = self._appender.complete_end()
+        return self.log_end if complete_end == self.log_end else self.truncate(complete_end)
 
     # -- writing as slave
 
     def append_raw(self, offset: int, data: bytes | memoryview) -> None:
         """Appends a master's bytes at `offset`, the log's end. LogError on a gap or when the log failed."""
-        self._slots_known = False
+        self._appender.forget_queue_offsets()
         began = not self.log.file_starts
         self.log.append_raw(offset, data)
         if began:
@@ -259,7 +160,7 @@ class MessageStore:
 
     def truncate(self, to_offset: int) -> int:
         """Cuts log, queues and queue offsets at `to_offset`, durably; returns the new end (2.6)."""
-        self._slots_known = False
+        self._appender.forget_queue_offsets()
         self.confirm_offset = min(self.confirm_offset, to_offset)
         self._write_checkpoint(min(self.dispatched_offset, to_offset), self._dispatcher.last_store_ms)
         self.log.truncate(to_offset)
@@ -325,7 +226,7 @@ class MessageStore:
 
         def run() -> None:
             flushed = self.log.flush()
-            sync_queue_files(files, folders)
+            sync_files(files, folders)
             self._write_checkpoint(min(flushed, dispatched), stored_ms)
 
         return run

@@ -1,6 +1,5 @@
 """The store as its users see it: places, queue offsets, batches, roles, cuts, durability."""
 
-import dataclasses
 import threading
 from pathlib import Path
 
@@ -8,7 +7,7 @@ import pytest
 
 from brokers.log.checkpoint import read_checkpoint
 from brokers.log.commit_log import LogError
-from brokers.log.records import RecordError, decode_messages
+from brokers.log.records import decode_messages
 from brokers.log.store import MessageStore, PutResult
 from tests.unit.brokers.log.log_samples import NOW_MS, bodies, encoded, log_bytes, message, sized, small_store
 
@@ -19,84 +18,6 @@ def test_a_put_tells_where_the_message_went(tmp_path: Path) -> None:
     assert store.put(sized(200), NOW_MS) == PutResult(200, 400, 1, "0A00000200002A9F00000000000000C8")
     stored = decode_messages(log_bytes(store))[1]
     assert (stored.physical_offset, stored.queue_offset, stored.store_ms) == (200, 1, NOW_MS)
-
-
-def test_each_queue_counts_for_itself(tmp_path: Path) -> None:
-    store = small_store(tmp_path)
-    offsets = [store.put(message("AB"[n % 2], n % 3), NOW_MS).queue_offset for n in range(12)]
-    assert offsets == [0] * 6 + [1] * 6
-    store.dispatch_to(store.log_end)
-    assert len(store.queue_ids()) == 6
-
-
-def test_a_batch_is_contiguous_in_one_file(tmp_path: Path) -> None:
-    store = small_store(tmp_path)
-    store.put(sized(3000), NOW_MS)
-    result = store.put_batch([sized(400) for _ in range(3)], NOW_MS)
-    assert (result.physical_offset, result.end_offset, result.queue_offset) == (4096, 5296, 1)
-    assert [text[-4:] for text in result.msg_id.split(",")] == ["1000", "1190", "1320"]
-    store.dispatch_to(store.log_end)
-    assert store.queue_bounds("T", 0) == (0, 4)
-
-
-def test_a_batch_larger_than_a_file_is_refused_and_nothing_is_stored(tmp_path: Path) -> None:
-    store = small_store(tmp_path)
-    with pytest.raises(RecordError, match="do not fit"):
-        store.put_batch([sized(2045), sized(2045)], NOW_MS)
-    with pytest.raises(RecordError):
-        store.put_batch([], NOW_MS)
-    assert store.log_end == 0
-    assert store.put(message(), NOW_MS).queue_offset == 0
-
-
-def test_a_refused_group_leaves_the_others_alone(tmp_path: Path) -> None:
-    store = small_store(tmp_path)
-    bad = dataclasses.replace(message(), queue_id=1 << 40)
-    results = store.put_many([[message()], [message(), bad], [message(topic="")], [message(), message()]], NOW_MS)
-    assert [isinstance(result, RecordError) for result in results] == [False, True, True, False]
-    last = results[3]
-    assert isinstance(last, PutResult)
-    assert last.queue_offset == 1
-    store.dispatch_to(store.log_end)
-    assert store.queue_bounds("T", 0) == (0, 3)
-
-
-def test_many_groups_lie_as_if_put_one_by_one(tmp_path: Path) -> None:
-    groups = [[sized(150 + 37 * n % 800, n % 3)] * (1 + n % 3) for n in range(40)]
-    one, many = small_store(tmp_path / "one"), small_store(tmp_path / "many")
-    singly = [one.put_batch(group, NOW_MS) for group in groups]
-    assert many.put_many(groups, NOW_MS) == singly
-    assert log_bytes(many) == log_bytes(one)
-    assert sorted(many.dispatch_to(many.log_end)) == sorted(one.dispatch_to(one.log_end))
-
-
-def test_prepared_messages_store_queue_offset_0_and_count_nothing(tmp_path: Path) -> None:
-    store = small_store(tmp_path)
-    store.put(message(), NOW_MS)
-    assert store.put(message(sys_flag=0x4), NOW_MS).queue_offset == 0
-    assert store.put(message(), NOW_MS).queue_offset == 1
-
-
-def test_a_new_master_goes_on_behind_messages_that_are_not_confirmed(tmp_path: Path) -> None:
-    old, new = small_store(tmp_path / "old"), small_store(tmp_path / "new")
-    for n in range(20):
-        old.put(message(queue_id=n % 2), NOW_MS)
-    for at in range(0, old.log_end, 4096):
-        new.append_raw(at, old.read_log(at, 4096))
-    new.dispatch_to(old.log_end // 2)
-    new.rebuild_queue_offsets()
-    assert new.put(message(queue_id=1), NOW_MS).queue_offset == 10
-    assert new.put(message(queue_id=0), NOW_MS).queue_offset == 10
-    new.dispatch_to(new.log_end)
-    assert len(bodies(new, 0)) == 11
-
-
-def test_queue_offsets_are_found_again_without_being_asked_for(tmp_path: Path) -> None:
-    store = small_store(tmp_path)
-    store.put(message(), NOW_MS)
-    end = store.log_end
-    store.append_raw(end, encoded(message(), 1, end))
-    assert store.put(message(), NOW_MS).queue_offset == 2
 
 
 @pytest.mark.parametrize("received", [1, 7, 50, 199])

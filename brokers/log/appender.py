@@ -1,0 +1,142 @@
+"""Appending as master: places and queue offsets of new messages.
+
+Responsible for: groups that stay within one file (broker-wire-and-storage.md 3.10), one queue offset per message without
+gaps or repeats, whatever is dispatched already. Refuses to know: who acknowledges, recovery, reading.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from brokers.log.commit_log import CommitLog, LogError
+from brokers.log.consume_queue import ConsumeQueues
+from brokers.log.dispatch import Dispatcher
+from brokers.log.properties import tags_code
+from brokers.log.records import (
+    BLANK_BYTES_MIN,
+    MessageFields,
+    Record,
+    RecordError,
+    encode_message,
+    has_queue_entry,
+    message_size,
+    offset_message_id,
+)
+from brokers.log.scan import LogWalk
+
+
+class PutResult(NamedTuple):
+    """Where a message, or the first of a batch, went. `msg_id`: offset message ids, comma-joined for a batch."""
+
+    physical_offset: int
+    end_offset: int
+    queue_offset: int
+    msg_id: str
+
+
+class Appender:
+    """Queue offsets of queues written to are kept; those of all others are the ends of their queues."""
+
+    def __init__(self, log: CommitLog, queues: ConsumeQueues, dispatcher: Dispatcher) -> None:
+        self._log = log
+        self._queues = queues
+        self._dispatcher = dispatcher
+        self._next_slots: dict[tuple[str, int], int] = {}
+        self._slots_known = False
+
+    def forget_queue_offsets(self) -> None:
+        """The log changed in another way than through `put_many`."""
+        self._slots_known = False
+
+    def rebuild_queue_offsets(self) -> None:
+        """See `MessageStore.rebuild_queue_offsets`."""
+        tail = self._walk_undispatched()
+        if tail.end != self._log.end_offset:
+            raise LogError(f"the log cannot be read at {tail.end} ({tail.reason}): this replica cannot lead")
+        self._slots_known = True
+
+    def complete_end(self) -> int:
+        """End of the last complete record. LogError when what follows is not the beginning of one."""
+        tail = self._walk_undispatched()
+        if tail.reason and not tail.incomplete:
+            raise LogError(f"the log cannot be read at {tail.end} ({tail.reason}): this replica cannot lead, start it empty")
+        return tail.end
+
+    def _walk_undispatched(self) -> LogWalk:
+        """Walks what has no entries yet and notes its queue offsets."""
+        self._next_slots.clear()
+        log, start = self._log, self._dispatcher.dispatched_offset
+        tail = LogWalk(log.read, start, log.end_offset, log.file_bytes, check_body=False)
+        for record in tail:
+            if has_queue_entry(record.sys_flag):
+                key = (record.topic, record.queue_id)
+                self._next_slots[key] = max(self._next_slot(key), record.queue_offset + 1)
+        return tail
+
+    def _next_slot(self, key: tuple[str, int]) -> int:
+        slot = self._next_slots.get(key)
+        if slot is not None:
+            return slot
+        queue = self._queues.get(*key)
+        return 0 if queue is None else queue.max_offset
+
+    def put_many(self, groups: Sequence[Sequence[MessageFields]], now_ms: int) -> list[PutResult | RecordError]:
+        """Appends groups of messages with as few writes as possible; each group stays within one file.
+
+        A group that cannot be stored gets its RecordError and leaves the others alone. LogError: the log failed; what was
+        written before counts as not acknowledged.
+        """
+        if not self._slots_known:
+            self.rebuild_queue_offsets()
+        log, file_bytes = self._log, self._log.file_bytes
+        start = chunk_start = at = log.end_offset
+        chunk: list[bytes] = []
+        records: list[Record] = []
+        results: list[PutResult | RecordError] = []
+        for group in groups:
+            try:
+                sizes = [message_size(message) for message in group]
+                needed = sum(sizes) + BLANK_BYTES_MIN
+                if not sizes or needed > file_bytes:
+                    raise RecordError(f"{len(sizes)} messages of {needed} bytes do not fit a file of {file_bytes}")
+                if needed > file_bytes - at % file_bytes:
+                    if chunk:
+                        log.write(chunk_start, b"".join(chunk))
+                        chunk = []
+                    at = chunk_start = log.reserve(needed - BLANK_BYTES_MIN)
+                result, at = self._encode_group(group, sizes, at, now_ms, chunk, records)
+                results.append(result)
+            except RecordError as error:
+                results.append(error)
+        if chunk:
+            log.write(chunk_start, b"".join(chunk))
+        self._dispatcher.appended(start, log.end_offset, records)
+        return results
+
+    def _encode_group(
+        self, group: Sequence[MessageFields], sizes: list[int], at: int, now_ms: int, chunk: list[bytes], records: list[Record]
+    ) -> tuple[PutResult, int]:
+        """Adds the bytes and records of a group that begins at `at`; nothing is added when one of it is refused."""
+        next_slots, first = self._next_slots, at
+        taken: dict[tuple[str, int], int] = {}
+        encoded: list[bytes] = []
+        made: list[Record] = []
+        ids: list[str] = []
+        for message, size in zip(group, sizes, strict=True):
+            topic, queue_id, flags = message.topic, message.queue_id, message.sys_flag
+            slot = 0
+            if has_queue_entry(flags):
+                key = (topic, queue_id)
+                known = taken.get(key)
+                slot = self._next_slot(key) if known is None else known
+                taken[key] = slot + 1
+            encoded.append(encode_message(message, size, slot, at, now_ms))
+            code = tags_code(message.properties, topic, now_ms)
+            made.append(Record(at, size, topic, queue_id, slot, code, now_ms, flags))
+            ids.append(offset_message_id(message.store_host, at))
+            at += size
+        next_slots.update(taken)
+        chunk += encoded
+        records += made
+        return PutResult(first, at, made[0].queue_offset, ids[0] if len(ids) == 1 else ",".join(ids)), at

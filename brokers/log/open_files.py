@@ -1,0 +1,88 @@
+"""A bounded number of open descriptors for any number of queue files.
+
+Responsible for: opening and closing by use, remembering what is not durable yet.
+Refuses to know: what is in the files.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+from collections import OrderedDict
+
+from brokers.log.disk import sync_directory
+
+OPEN_FILES_MAX = 256
+
+
+class OpenFiles:
+    """Least recently used descriptors, at most `limit`, and which files and folders await a sync."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._fds: OrderedDict[str, int] = OrderedDict()
+        self._dirty: set[str] = set()
+        self._dirty_folders: set[str] = set()
+
+    def fd(self, path: str, create_bytes: int = 0) -> int:
+        """Descriptor of a file, valid until the next call; made with that size when `create_bytes` is given."""
+        fd = self._fds.get(path)
+        if fd is not None:
+            self._fds.move_to_end(path)
+            return fd
+        flags = os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT if create_bytes else 0)
+        fd = os.open(path, flags, 0o644)
+        if create_bytes:
+            os.ftruncate(fd, create_bytes)  # sparse: thousands of queues must not cost their full size
+            queue = os.path.dirname(path)
+            topic = os.path.dirname(queue)
+            self._dirty_folders.update((queue, topic, os.path.dirname(topic)))
+        self._fds[path] = fd
+        while len(self._fds) > self._limit:
+            os.close(self._fds.popitem(last=False)[1])
+        return fd
+
+    def write(self, path: str, data: bytes | bytearray, position: int, create_bytes: int = 0) -> None:
+        """Writes all of `data`; OSError when the disk does not take it."""
+        if os.pwrite(self.fd(path, create_bytes), data, position) != len(data):
+            raise OSError(errno.ENOSPC, "short write", path)
+        self._dirty.add(path)
+
+    def take_unsynced(self) -> tuple[list[str], list[str]]:
+        """(files, folders) written since the last call; the caller makes them durable with `sync_files`."""
+        taken = sorted(self._dirty), sorted(self._dirty_folders)
+        self._dirty.clear()
+        self._dirty_folders.clear()
+        return taken
+
+    def remove(self, path: str) -> None:
+        """Removes a file, which may be gone already."""
+        fd = self._fds.pop(path, None)
+        if fd is not None:
+            os.close(fd)
+        self._dirty.discard(path)
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(path)
+
+    def close(self) -> None:
+        """Closes all files; syncs nothing."""
+        for fd in self._fds.values():
+            os.close(fd)
+        self._fds.clear()
+
+
+def sync_files(files: list[str], folders: list[str]) -> None:
+    """Makes files and names durable. May run on any thread: opens its own descriptors, one at a time."""
+    for path in files:
+        try:
+            fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        except FileNotFoundError:  # cut away meanwhile
+            continue
+        try:
+            os.fdatasync(fd)
+        finally:
+            os.close(fd)
+    for folder in folders:
+        with contextlib.suppress(FileNotFoundError):
+            sync_directory(folder)

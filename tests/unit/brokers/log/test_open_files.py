@@ -1,0 +1,56 @@
+"""Descriptors by use, and what awaits a sync."""
+
+import os
+from pathlib import Path
+
+from brokers.log.open_files import OpenFiles, sync_files
+
+
+def open_descriptors() -> int:
+    return len(os.listdir("/proc/self/fd"))
+
+
+def test_the_least_recently_used_file_is_closed_first(tmp_path: Path) -> None:
+    before = open_descriptors()
+    files = OpenFiles(2)
+    paths = [str(tmp_path / name) for name in "abc"]
+    for path in paths:
+        files.write(path, path.encode(), 0, create_bytes=64)
+    assert open_descriptors() == before + 2
+    for path in paths:
+        assert os.pread(files.fd(path), len(path), 0) == path.encode()
+    files.close()
+    assert open_descriptors() == before
+
+
+def test_a_new_file_is_sparse_and_has_its_size(tmp_path: Path) -> None:
+    files = OpenFiles(2)
+    files.write(str(tmp_path / "f"), b"x", 0, create_bytes=6_000_000)
+    status = os.stat(tmp_path / "f")
+    assert status.st_size == 6_000_000
+    assert status.st_blocks < 100
+    files.close()
+
+
+def test_what_was_written_awaits_a_sync_once(tmp_path: Path) -> None:
+    files = OpenFiles(1)
+    folder = tmp_path / "topic" / "0"
+    folder.mkdir(parents=True)
+    for name in "ab":
+        files.write(str(folder / name), b"x", 0, create_bytes=64)
+    files.write(str(folder / "a"), b"y", 1)
+    dirty, folders = files.take_unsynced()
+    assert dirty == [str(folder / "a"), str(folder / "b")]
+    assert folders == sorted([str(folder), str(folder.parent), str(tmp_path)])
+    assert files.take_unsynced() == ([], [])
+    files.remove(str(folder / "a"))
+    sync_files(dirty, [*folders, str(tmp_path / "gone")])
+    files.close()
+
+
+def test_a_removed_file_may_be_gone_already(tmp_path: Path) -> None:
+    files = OpenFiles(1)
+    files.write(str(tmp_path / "f"), b"x", 0, create_bytes=64)
+    os.unlink(tmp_path / "f")
+    files.remove(str(tmp_path / "f"))
+    assert files.take_unsynced()[0] == []
