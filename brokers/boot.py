@@ -14,7 +14,7 @@ import uuid
 from dataclasses import dataclass
 from pathlib import Path
 
-from brokers.identity_file import replace_file
+from brokers.log.checkpoint import replace_file
 
 MARKER_NAME = "runMarker"
 MARKER_BYTES_MAX = 4096
@@ -23,12 +23,16 @@ BOOT_ID_PATH = Path("/proc/sys/kernel/random/boot_id")
 
 @dataclass(frozen=True, slots=True)
 class Boot:
-    """One start of a broker process; `reason` says why it counts as clean or not."""
+    """One start of a broker process; `reason` says why it counts as clean or not.
+
+    `same_boot`: the machine did not restart since the last run, so what was written is there even without a flush.
+    """
 
     incarnation: str
     boot_id: str
     clean: bool
     reason: str
+    same_boot: bool
 
 
 def machine_boot_id(path: Path = BOOT_ID_PATH) -> str:
@@ -59,15 +63,22 @@ class BootMarker:
         self.path = store_dir / MARKER_NAME
         self._content: dict[str, object] = {}
 
-    def begin(self, store_has_data: bool, boot_id: str | None = None) -> Boot:
-        """Judge the last run, then mark this one as running. Call once per start, before anything is written."""
+    def examine(self, store_has_data: bool, boot_id: str | None = None) -> Boot:
+        """Judge the last run; changes nothing yet, since the folder may turn out to be in use."""
         boot_id = machine_boot_id() if boot_id is None else boot_id
-        clean, reason = judge(self._read(), boot_id, store_has_data)
-        boot = Boot(uuid.uuid4().hex, boot_id, clean, reason)
+        marker = self._read()
+        clean, reason = judge(marker, boot_id, store_has_data)
+        same_boot = bool(boot_id) and marker is not None and marker.get("boot_id") == boot_id
+        return Boot(uuid.uuid4().hex, boot_id, clean, reason, same_boot)
+
+    def begin(self, boot: Boot) -> None:
+        """Mark this run as running; before anything else is written."""
+        self.path.parent.mkdir(parents=True, exist_ok=True)
         # An unclean state stays on record until the replica has caught up: another kill must not wash it off.
-        self._content = {"boot_id": boot_id, "incarnation": boot.incarnation, "flushed_exit": False, "io_error": not clean}
+        self._content = {
+            "boot_id": boot.boot_id, "incarnation": boot.incarnation, "flushed_exit": False, "io_error": not boot.clean,
+        }  # fmt: skip
         self._write()
-        return boot
 
     def caught_up(self) -> None:
         """The replica holds again all that its master confirmed; earlier losses are made good."""

@@ -6,9 +6,10 @@ Refuses to know: when they are written, and what the controller thinks of them.
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
+from brokers.log.checkpoint import replace_file
+from brokers.log.commit_log import sync_directory
 from brokers.registration import Identity, TempIdentity
 
 IDENTITY_FILE_BYTES_MAX = 4096
@@ -52,8 +53,9 @@ class IdentityFiles:
         )
 
     def delete_temp(self) -> None:
-        self.temp_path.unlink(missing_ok=True)
-        sync_folder(self.temp_path.parent)
+        if self.temp_path.exists():
+            self.temp_path.unlink()
+            sync_directory(self.temp_path.parent)
 
 
 def _read_fields(path: Path, count: int) -> list[str] | None:
@@ -81,28 +83,5 @@ def _broker_id(path: Path, text: str) -> int:
 def _write_durably(path: Path, fields: tuple[str, ...]) -> None:
     if any(SEPARATOR in field or "\n" in field for field in fields[:3]):
         raise OSError(f"a name with {SEPARATOR!r} or a line end cannot be written to {path}")
-    replace_file(path, SEPARATOR.join(fields).encode("utf-8"))
-
-
-def replace_file(path: Path, data: bytes) -> None:
-    """Replace a small file so that after a crash it is the old or the new one: write, sync, rename, sync the folder."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    fresh = path.with_name(path.name + ".new")
-    with fresh.open("wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(fresh, path)
-    sync_folder(path.parent)
-
-
-def sync_folder(folder: Path) -> None:
-    """Make renames and deletions in `folder` durable; a folder that is not there has nothing to lose."""
-    try:
-        handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    except FileNotFoundError:
-        return
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+    replace_file(path, SEPARATOR.join(fields).encode("utf-8"))

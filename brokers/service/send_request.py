@@ -119,6 +119,12 @@ def property_value(properties: str, key: str) -> str | None:
     return properties[start:] if end < 0 else properties[start:end]
 
 
+def with_property(properties: str, key: str, value: str) -> str:
+    """The property string with one more entry at its end."""
+    separator = "" if not properties or properties.endswith("\x02") else "\x02"
+    return f"{properties}{separator}{key}\x01{value}\x02"
+
+
 def stored_properties(properties: str, added: str) -> bytes:
     """The property text a single message is stored with; `added` ends with its separator. `ValueError`: too long.
 

@@ -4,7 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from brokers.boot import BootMarker, judge, machine_boot_id
+from brokers.boot import Boot, BootMarker, judge, machine_boot_id
+
+
+def begin(marker: BootMarker, store_has_data: bool, boot_id: str) -> Boot:
+    boot = marker.examine(store_has_data, boot_id)
+    marker.begin(boot)
+    return boot
 
 
 @pytest.mark.parametrize(
@@ -26,34 +32,34 @@ def test_a_start_is_clean_only_when_written_bytes_survived(
 
 
 def test_a_killed_process_on_the_same_boot_is_clean(tmp_path: Path) -> None:
-    first = BootMarker(tmp_path).begin(False, "boot-1")
-    second = BootMarker(tmp_path).begin(True, "boot-1")
-    assert second.clean and first.incarnation != second.incarnation
+    first = begin(BootMarker(tmp_path), False, "boot-1")
+    second = begin(BootMarker(tmp_path), True, "boot-1")
+    assert second.clean and second.same_boot and not first.same_boot and first.incarnation != second.incarnation
 
 
 def test_an_unclean_start_stays_unclean_until_the_replica_caught_up(tmp_path: Path) -> None:
-    BootMarker(tmp_path).begin(False, "boot-1")
-    assert not BootMarker(tmp_path).begin(True, "boot-2").clean
+    begin(BootMarker(tmp_path), False, "boot-1")
+    assert not begin(BootMarker(tmp_path), True, "boot-2").clean
     marker = BootMarker(tmp_path)
-    assert not marker.begin(True, "boot-2").clean
+    assert not begin(marker, True, "boot-2").clean
     marker.caught_up()
-    assert BootMarker(tmp_path).begin(True, "boot-2").clean
+    assert begin(BootMarker(tmp_path), True, "boot-2").clean
 
 
 def test_a_flushed_exit_survives_a_reboot_and_an_io_error_does_not(tmp_path: Path) -> None:
     marker = BootMarker(tmp_path)
-    marker.begin(False, "boot-1")
+    begin(marker, False, "boot-1")
     marker.flushed_exit()
     marker = BootMarker(tmp_path)
-    assert marker.begin(True, "boot-2").clean
+    assert begin(marker, True, "boot-2").clean
     marker.io_error()
     marker.flushed_exit()
-    assert not BootMarker(tmp_path).begin(True, "boot-2").clean
+    assert not begin(BootMarker(tmp_path), True, "boot-2").clean
 
 
 def test_a_torn_marker_is_unclean(tmp_path: Path) -> None:
     (tmp_path / "runMarker").write_bytes(b'{"boot')
-    assert not BootMarker(tmp_path).begin(True, "x").clean
+    assert not begin(BootMarker(tmp_path), True, "x").clean
 
 
 def test_a_system_without_boot_id_has_an_empty_one(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from brokers.identity_file import IdentityFileError, IdentityFiles, replace_file
+from brokers.identity_file import IdentityFileError, IdentityFiles
 from brokers.registration import Identity, TempIdentity
 
 
@@ -48,7 +48,8 @@ def test_a_name_that_would_tear_the_line_is_not_written(tmp_path: Path) -> None:
         IdentityFiles(tmp_path).write_identity(Identity("c#d", "b", 1))
 
 
-def test_a_replaced_file_leaves_no_second_one(tmp_path: Path) -> None:
-    replace_file(tmp_path / "f", b"1")
-    replace_file(tmp_path / "f", b"2")
-    assert [(path.name, path.read_bytes()) for path in tmp_path.iterdir()] == [("f", b"2")]
+def test_a_second_write_leaves_one_file(tmp_path: Path) -> None:
+    files = IdentityFiles(tmp_path)
+    files.write_identity(Identity("c", "b", 1))
+    files.write_identity(Identity("c", "b", 2))
+    assert [(path.name, path.read_bytes()) for path in tmp_path.iterdir()] == [("brokerIdentity", b"c#b#2")]

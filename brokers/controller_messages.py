@@ -1,0 +1,214 @@
+"""What a broker and its controller say to each other, as requests and typed answers (`controller.md` 3, 10).
+
+Responsible for: header fields and bodies of 904, 1001 to 1005, 1008, 1012, 1013, with Regent's extra fields; reading a
+role notice out of any of the answers. Refuses to know: sockets, retries, what a notice leads to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from brokers.remoting import fastjson
+from brokers.remoting.codes import RequestCode
+from brokers.remoting.command import RemotingCommand
+from brokers.replica.roles import RoleNotice
+from brokers.service.request_fields import BadField, number
+
+MEMBERS_MAX = 1_024
+
+
+@dataclass(frozen=True, slots=True)
+class Introduction:
+    """Who this broker is. Addresses are the advertised ones; `incarnation` names this start of the process."""
+
+    cluster_name: str
+    broker_name: str
+    address: str
+    ha_address: str
+    incarnation: str
+
+
+@dataclass(frozen=True, slots=True)
+class LogPosition:
+    """`epoch`: the newest of the epoch file (-1: none), offsets in bytes of the commit log."""
+
+    epoch: int
+    max_offset: int
+    confirm_offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class AlterAnswer:
+    """The answer to 1001; set fields are None when it did not carry them."""
+
+    code: int
+    members: tuple[int, ...] | None
+    set_epoch: int | None
+    master_epoch: int | None
+
+
+def heartbeat(me: Introduction, broker_id: int, position: LogPosition, timeout_ms: int, priority: int) -> RemotingCommand:
+    """904, one-way."""
+    ext = {
+        "clusterName": me.cluster_name, "brokerName": me.broker_name, "brokerAddr": me.address,
+        "brokerId": str(broker_id), "epoch": str(position.epoch), "maxOffset": str(position.max_offset),
+        "confirmOffset": str(position.confirm_offset), "heartbeatTimeoutMills": str(timeout_ms),
+        "electionPriority": str(priority), "regentIncarnation": me.incarnation, "regentHaAddress": me.ha_address,
+    }  # fmt: skip
+    return RemotingCommand.request(RequestCode.BROKER_HEARTBEAT, ext, oneway=True)
+
+
+def next_broker_id(me: Introduction) -> RemotingCommand:
+    """1012."""
+    ext = {"clusterName": me.cluster_name, "brokerName": me.broker_name}
+    return RemotingCommand.request(RequestCode.CONTROLLER_GET_NEXT_BROKER_ID, ext)
+
+
+def apply_broker_id(me: Introduction, broker_id: int, check_code: str, command_id: str) -> RemotingCommand:
+    """1013."""
+    ext = {
+        "clusterName": me.cluster_name, "brokerName": me.broker_name, "appliedBrokerId": str(broker_id),
+        "registerCheckCode": check_code, "regentCommandId": command_id,
+    }  # fmt: skip
+    return RemotingCommand.request(RequestCode.CONTROLLER_APPLY_BROKER_ID, ext)
+
+
+def register_broker(
+    me: Introduction, broker_id: int, position: LogPosition, clean: bool, command_id: str, wall_ms: int
+) -> RemotingCommand:
+    """1003."""
+    ext = {
+        "clusterName": me.cluster_name, "brokerName": me.broker_name, "brokerId": str(broker_id),
+        "brokerAddress": me.address, "invokeTime": str(wall_ms), "regentIncarnation": me.incarnation,
+        "regentClean": "true" if clean else "false", "regentHaAddress": me.ha_address,
+        "regentLastEpoch": str(position.epoch), "regentEndOffset": str(position.max_offset), "regentCommandId": command_id,
+    }  # fmt: skip
+    return RemotingCommand.request(RequestCode.CONTROLLER_REGISTER_BROKER, ext)
+
+
+def elect_master(me: Introduction, broker_id: int, command_id: str, wall_ms: int) -> RemotingCommand:
+    """1002 with the own id: any electable replica may win."""
+    ext = {
+        "clusterName": me.cluster_name, "brokerName": me.broker_name, "brokerId": str(broker_id),
+        "designateElect": "false", "invokeTime": str(wall_ms), "regentCommandId": command_id,
+    }  # fmt: skip
+    return RemotingCommand.request(RequestCode.CONTROLLER_ELECT_MASTER, ext)
+
+
+def replica_info(me: Introduction) -> RemotingCommand:
+    """1004."""
+    return RemotingCommand.request(RequestCode.CONTROLLER_GET_REPLICA_INFO, {"brokerName": me.broker_name})
+
+
+def metadata() -> RemotingCommand:
+    """1005."""
+    return RemotingCommand.request(RequestCode.CONTROLLER_GET_METADATA_INFO)
+
+
+def alter_sync_state_set(
+    me: Introduction, broker_id: int, members: Iterable[int], base_set_epoch: int, master_epoch: int, command_id: str,
+    wall_ms: int,
+) -> RemotingCommand:  # fmt: skip
+    """1001: the wanted set, and the epoch of the set it is based on."""
+    ext = {
+        "brokerName": me.broker_name, "masterBrokerId": str(broker_id), "masterEpoch": str(master_epoch),
+        "invokeTime": str(wall_ms), "regentCommandId": command_id,
+    }  # fmt: skip
+    body = fastjson.dumps({"syncStateSet": sorted(members), "syncStateSetEpoch": base_set_epoch})
+    return RemotingCommand.request(RequestCode.CONTROLLER_ALTER_SYNC_STATE_SET, ext, body)
+
+
+def read_next_broker_id(answer: RemotingCommand) -> int | None:
+    return _number(answer.ext, "nextBrokerId")
+
+
+def read_alter_answer(answer: RemotingCommand) -> AlterAnswer:
+    """The answer to 1001, refusals included: ours tell the present set in extra fields."""
+    members, set_epoch = _set_of(answer)
+    return AlterAnswer(answer.code, members, set_epoch, _number(answer.ext, "regentMasterEpoch"))
+
+
+def role_notice(message: RemotingCommand, source: str) -> RoleNotice | None:
+    """What an answer to 1002, 1003, 1004, or a 1008, says about the set; None when it says nothing of an epoch."""
+    ext = message.ext
+    master_epoch = _number(ext, "masterEpoch")
+    if master_epoch is None:
+        master_epoch = _number(ext, "regentMasterEpoch")
+    if master_epoch is None:
+        return None
+    master_id = _number(ext, "masterBrokerId")
+    address = ext.get("masterAddress") or None
+    if address is None:
+        master_id = None
+    regent = "regentMasterEpoch" in ext
+    members, set_epoch = _set_of(message)
+    return RoleNotice(
+        master_id=master_id,
+        master_address=address,
+        master_ha_address=ext.get("regentMasterHaAddress") or (None if address is None else usual_ha_address(address)),
+        master_epoch=master_epoch,
+        members=members,
+        set_epoch=set_epoch,
+        replicas=_replicas(ext.get("regentReplicas", "")),
+        at_risk=ext.get("regentAtRisk") == "true",
+        source=source,
+        regent_master=regent,
+    )
+
+
+def usual_ha_address(address: str) -> str | None:
+    """The HA address of a broker that did not tell one: RocketMQ's start-up sets listen port + 1 (2 of the reference)."""
+    host, _, port = address.rpartition(":")
+    return f"{host}:{int(port) + 1}" if host and port.isascii() and port.isdigit() and int(port) < 65_535 else None
+
+
+def _set_of(message: RemotingCommand) -> tuple[tuple[int, ...] | None, int | None]:
+    """Members and set epoch from the body, the header, or our extra fields; both or none."""
+    members = _body_members(message.body)
+    set_epoch = members[1] if members else None
+    if set_epoch is None:
+        set_epoch = _number(message.ext, "syncStateSetEpoch")
+    if set_epoch is None:
+        set_epoch = _number(message.ext, "regentSyncStateSetEpoch")
+    found = members[0] if members else _extra_members(message.ext.get("regentSyncStateSet"))
+    return (found, set_epoch) if found is not None and set_epoch is not None else (None, None)
+
+
+def _body_members(body: bytes) -> tuple[tuple[int, ...], int | None] | None:
+    if not body:
+        return None
+    try:
+        fields = fastjson.loads(body)
+    except ValueError:
+        return None
+    members = fields.get("syncStateSet") if isinstance(fields, Mapping) else None
+    if not isinstance(members, list) or len(members) > MEMBERS_MAX or not all(type(one) is int for one in members):
+        return None
+    epoch = fields.get("syncStateSetEpoch") if isinstance(fields, Mapping) else None
+    return tuple(sorted(members)), epoch if type(epoch) is int else None
+
+
+def _extra_members(text: str | None) -> tuple[int, ...] | None:
+    if text is None:
+        return None
+    try:
+        return tuple(sorted(int(part) for part in text.split(",") if part))
+    except ValueError:
+        return None
+
+
+def _replicas(text: str) -> dict[int, str]:
+    replicas: dict[int, str] = {}
+    for part in text.split(";")[:MEMBERS_MAX]:
+        broker_id, separator, address = part.partition("=")
+        if separator and broker_id.isascii() and broker_id.isdigit():
+            replicas[int(broker_id)] = address
+    return replicas
+
+
+def _number(ext: Mapping[str, str], key: str) -> int | None:
+    try:
+        return number(ext, key) if ext.get(key) else None
+    except BadField:
+        return None

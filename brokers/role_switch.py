@@ -1,0 +1,92 @@
+"""What a change of role means for the rest of the broker, in the order that loses no time (design section 5).
+
+Responsible for: queues and tables before the role view, the role view before the routes, the routes at once; keeping the
+members' topic tables equal to the master's; what a name server is told. Refuses to know: how a role comes about.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+
+from brokers.boot import BootMarker
+from brokers.config import BrokerConfig
+from brokers.namesrv_client import NameServers, RouteEntry
+from brokers.replica.core import ReplicaCore
+from brokers.replica.effects import RoleChanged
+from brokers.service.client_service import ClientService
+from brokers.service.forward import Forwarder
+from brokers.service.role_view import RoleView
+from brokers.service.table_files import TableFiles
+from brokers.service.topic_changes import TopicChanges
+
+WATCH_MS = 500
+
+_log = logging.getLogger(__name__)
+
+
+class RoleSwitch:
+    """Bound to one replica by `attach`, once this broker has an identity."""
+
+    def __init__(self, config: BrokerConfig, roles: RoleView, tables: TableFiles, marker: BootMarker, forwarder: Forwarder) -> None:
+        self._config, self._roles, self._tables, self._marker, self._forwarder = config, roles, tables, marker, forwarder
+        self._core: ReplicaCore | None = None
+        self._report: Callable[[str, dict[str, object]], None] = lambda kind, fields: None
+
+    def wire(self, service: ClientService, changes: TopicChanges, name_servers: NameServers) -> None:
+        self._service, self._changes, self._name_servers = service, changes, name_servers
+
+    def attach(self, core: ReplicaCore, report: Callable[[str, dict[str, object]], None]) -> None:
+        self._core, self._report = core, report
+
+    async def changed(self, change: RoleChanged) -> None:
+        """The replica's hook; changes come one after the other."""
+        core = self._core
+        assert core is not None
+        if change.role == "MASTER":
+            if not core.is_master or core.master_epoch != change.master_epoch:
+                return  # over already: what came next is told next
+            self._service.mastership_begins(change.master_epoch)
+        self._roles.changed(change)
+        self._name_servers.changed()
+        if change.role == "MASTER":
+            self._tables.save_topics()
+        else:
+            self._service.mastership_over()
+
+    def other_members(self) -> dict[int, str]:
+        """Remoting addresses of the other members of the set; empty text for one whose address is not known."""
+        core = self._core
+        if core is None:
+            return {}
+        return {member: core.replicas.get(member, "") for member in core.sync_state_set if member != core.broker_id}
+
+    def route_entry(self) -> RouteEntry | None:
+        """What name servers are told now; nothing before there is a role, or while this broker is fenced."""
+        current, core, config = self._roles.current, self._core, self._config
+        if core is None or current.role == "FENCED":
+            return None
+        role_id = 0 if current.role == "MASTER" else core.broker_id
+        return RouteEntry(
+            config.cluster_name, config.broker_name, role_id, config.advertised, config.ha_advertised,
+            config.name_server_timeout_ms, self._tables.topics.to_wire(),
+        )  # fmt: skip
+
+    async def watch(self) -> None:
+        """What changes without a change of role: a regained clean state, new members, requests passed on."""
+        agreed: tuple[int, tuple[int, ...]] = (0, ())
+        forwarded = 0
+        while True:
+            await asyncio.sleep(WATCH_MS / 1000)
+            core = self._core
+            if core is None:
+                continue
+            if core.clean:
+                self._marker.caught_up()
+            standing = (core.master_epoch, core.sync_state_set)
+            if self._roles.serving and standing != agreed and await self._changes.agree():
+                agreed = standing
+            if self._forwarder.forwarded > forwarded:
+                count, forwarded = self._forwarder.forwarded - forwarded, self._forwarder.forwarded
+                self._report("RequestsForwarded", {"count": count, "to_broker_id": core.master_id or 0})

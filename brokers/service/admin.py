@@ -1,0 +1,125 @@
+"""What operators and other processes ask a broker about itself: 19002, 1007, 907, 28, 26 (`controller.md` 3.13).
+
+Responsible for: these answers, from facts it is given. Refuses to know: where the facts come from, how they change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from brokers.ha.epochs import EpochHistory
+from brokers.remoting import fastjson
+from brokers.remoting.codes import RequestCode
+from brokers.remoting.command import RemotingCommand
+from brokers.remoting.connection import Connection
+
+OPEN_END = 2**63 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerStatus:
+    """One moment of a broker. Offsets in bytes of the log; `role_id` is 0 for the master, else the broker id."""
+
+    ready: bool
+    cluster_name: str
+    broker_name: str
+    broker_id: int | None
+    address: str
+    ha_address: str
+    incarnation: str
+    clean: bool
+    role: str
+    master_id: int | None
+    master_address: str | None
+    master_epoch: int
+    epochs: tuple[tuple[int, int], ...]
+    sync_state_set: tuple[int, ...]
+    sync_state_set_epoch: int
+    log_min: int
+    log_end: int
+    confirm_offset: int
+    dispatched_offset: int
+    controller: str | None
+    write_refusal: str | None
+    waiting_sends: int
+    held_pulls: int
+    forwarded: int
+    events_reported: int
+    events_dropped: int
+    topics: int
+    started_ms: int
+
+    @property
+    def role_id(self) -> int:
+        return 0 if self.role == "MASTER" else self.broker_id or 0
+
+    def to_json(self) -> dict[str, object]:
+        """The body of 19002. None stays out of it."""
+        fields: dict[str, object] = {name: getattr(self, name) for name in self.__slots__}
+        fields["epochs"] = [{"epoch": epoch, "startOffset": start} for epoch, start in self.epochs]
+        return {"kind": "broker", "role_id": self.role_id, **fields}
+
+
+def epoch_cache(status: BrokerStatus, epochs: EpochHistory) -> dict[str, object]:
+    """The body of 1007; the newest entry has no end yet."""
+    entries = epochs.entries
+    ends = [entry.start_offset for entry in entries[1:]] + [OPEN_END]
+    rows = [
+        {"endOffset": end, "epoch": entry.epoch, "startOffset": entry.start_offset}
+        for entry, end in zip(entries, ends, strict=True)
+    ]
+    return {
+        "brokerId": status.role_id, "brokerName": status.broker_name, "clusterName": status.cluster_name,
+        "epochList": rows, "maxOffset": status.log_end,
+    }  # fmt: skip
+
+
+class AdminRequests:
+    """`status()` and `epochs()` tell the present; `config` is shown as it was read, Kafka settings left out."""
+
+    def __init__(self, status: Callable[[], BrokerStatus], epochs: Callable[[], EpochHistory], config: Mapping[str, object]) -> None:
+        self._status, self._epochs, self._config = status, epochs, config
+        self.handlers: Mapping[int, Callable[[Connection, RemotingCommand], RemotingCommand]] = {
+            RequestCode.REGENT_PROCESS_STATUS: self.process_status,
+            RequestCode.GET_BROKER_EPOCH_CACHE: self._epoch_cache,
+            RequestCode.GET_BROKER_HA_STATUS: self._ha_status,
+            RequestCode.GET_BROKER_RUNTIME_INFO: self._runtime_info,
+            RequestCode.GET_BROKER_CONFIG: self._broker_config,
+        }
+
+    def process_status(self, _connection: Connection, request: RemotingCommand) -> RemotingCommand:
+        """19002."""
+        return request.reply(body=fastjson.dumps(self._status().to_json()))
+
+    def _epoch_cache(self, _connection: Connection, request: RemotingCommand) -> RemotingCommand:
+        return request.reply(body=fastjson.dumps(epoch_cache(self._status(), self._epochs())))
+
+    def _ha_status(self, _connection: Connection, request: RemotingCommand) -> RemotingCommand:
+        status = self._status()
+        in_sync = max(0, len(status.sync_state_set) - 1) if status.role == "MASTER" else 0
+        body = {
+            "haClientRuntimeInfo": {
+                "masterAddr": status.master_address, "maxOffset": status.log_end, "lastReadTimestamp": 0,
+                "lastWriteTimestamp": 0, "masterFlushOffset": 0, "transferredByteInSecond": 0,
+            },
+            "haConnectionInfo": [], "inSyncSlaveNums": in_sync, "master": status.role == "MASTER",
+            "masterCommitLogMaxOffset": status.log_end,
+        }  # fmt: skip
+        return request.reply(body=fastjson.dumps(body))
+
+    def _runtime_info(self, _connection: Connection, request: RemotingCommand) -> RemotingCommand:
+        status = self._status()
+        table = {
+            "brokerVersionDesc": "V5_3_3", "brokerVersion": "479", "bootTimestamp": str(status.started_ms),
+            "commitLogMinOffset": str(status.log_min), "commitLogMaxOffset": str(status.log_end),
+            "brokerActive": str(status.ready).lower(), "msgPutTotalTodayNow": "0", "msgGetTotalTodayNow": "0",
+            "msgPutTotalTodayMorning": "0", "msgPutTotalYesterdayMorning": "0", "msgGetTotalTodayMorning": "0",
+            "msgGetTotalYesterdayMorning": "0", "putTps": "0 0 0", "getTransferredTps": "0 0 0",
+            "sendThreadPoolQueueSize": str(status.waiting_sends), "pullThreadPoolQueueSize": str(status.held_pulls),
+        }  # fmt: skip
+        return request.reply(body=fastjson.dumps({"table": table}))
+
+    def _broker_config(self, _connection: Connection, request: RemotingCommand) -> RemotingCommand:
+        lines = [f"{key}={value}" for key, value in sorted(self._config.items()) if key != "kafka"]
+        return request.reply(body="\n".join(lines).encode())

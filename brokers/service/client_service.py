@@ -1,0 +1,136 @@
+"""The services of one broker behind one table from request code to handler.
+
+Responsible for: which handler serves which code, and which ones only a master may serve; what a change of role means
+for the services. Refuses to know: sockets, the controller, how a role comes about.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable
+
+from brokers.log.store import MessageStore
+from brokers.remoting.codes import RequestCode
+from brokers.remoting.connection import Connection, Handler
+from brokers.service.client_requests import ClientRequests
+from brokers.service.clock import Clock
+from brokers.service.forward import CALL_TIMEOUT_MS, Forwarder
+from brokers.service.groups import ClientGroups
+from brokers.service.offset_requests import OffsetRequests
+from brokers.service.pull import PullService
+from brokers.service.pull_request import SUSPEND_MS_MAX
+from brokers.service.role_view import RoleView
+from brokers.service.send import SendService
+from brokers.service.table_files import TableFiles
+from brokers.service.topic_changes import TopicChanges
+from brokers.service.topic_requests import TopicRequests
+from brokers.service.topics import RETRY_PREFIX, TopicConfig
+
+EXPIRE_PERIOD_MS = 10_000
+TICK_MS = 50
+
+_log = logging.getLogger(__name__)
+
+
+class ClientService:
+    """Everything clients ask of a broker, but for the broker's own state."""
+
+    def __init__(
+        self, store: MessageStore, tables: TableFiles, roles: RoleView, clock: Clock, forwarder: Forwarder,
+        changes: TopicChanges, make_sends: Callable[..., SendService], routes_changed: Callable[[], None],
+    ) -> None:  # fmt: skip
+        self._store, self._tables, self._roles, self._clock = store, tables, roles, clock
+        self._forwarder, self._changes, self._routes_changed = forwarder, changes, routes_changed
+        self.groups = ClientGroups()
+        self.clients = ClientRequests(self.groups, clock, self.ensure_groups, tables.groups.notify_enabled)
+        self.pulls = PullService(store, tables, self.groups, clock)
+        self.sends = make_sends(not_serving=self._not_serving, create_topic=changes.on_first_send, unheld_topics=changes.unheld)
+        self._offsets = OffsetRequests(store, tables, clock)
+        self._topics = TopicRequests(tables, changes, clock, self._groups_changed)
+
+    def handlers(self) -> dict[int, Handler]:
+        """Request code to handler. What a slave cannot answer it passes on to its master."""
+        master = self._forwarder.by_master
+        table: dict[int, Handler] = {
+            code: master(self.sends.serve)
+            for code in (RequestCode.SEND_MESSAGE, RequestCode.SEND_MESSAGE_V2, RequestCode.SEND_BATCH_MESSAGE)
+        }
+        pull_timeout_ms = SUSPEND_MS_MAX + CALL_TIMEOUT_MS
+        for code in (RequestCode.PULL_MESSAGE, RequestCode.LITE_PULL_MESSAGE):
+            table[code] = master(self.pulls.serve, pull_timeout_ms)
+        for code, handler in self._offsets.handlers.items():
+            table[code] = master(handler)
+        table |= self.clients.handlers
+        table |= {
+            RequestCode.LOCK_BATCH_MQ: master(self.clients.lock),
+            RequestCode.UNLOCK_BATCH_MQ: master(self.clients.unlock),
+            RequestCode.UPDATE_AND_CREATE_TOPIC: master(self._topics.create),
+            RequestCode.UPDATE_AND_CREATE_TOPIC_LIST: master(self._topics.create_list),
+            RequestCode.DELETE_TOPIC_IN_BROKER: master(self._topics.delete),
+            RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP: master(self._topics.put_group),
+            RequestCode.GET_ALL_TOPIC_CONFIG: self._topics.dump_topics,
+            RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG: self._topics.dump_groups,
+            RequestCode.GET_ALL_CONSUMER_OFFSET: self._offsets.dump,
+            RequestCode.REGENT_PUSH_TOPICS: self._topics.take_over,
+        }
+        return {int(code): handler for code, handler in table.items()}
+
+    def _not_serving(self, connection: Connection, request: object) -> object:
+        return self._forwarder.handle(connection, request, self.sends.serve)  # type: ignore[arg-type]
+
+    # -- what happens around -----------------------------------------------------------------------------------------
+
+    def confirmed(self, confirm_offset: int) -> None:
+        """Messages up to here may be read: put them into their queues and wake who waits."""
+        for topic, queue_id, max_offset in self._store.dispatch_to(confirm_offset):
+            if self._tables.topics.get(topic) is None and self._roles.serving:
+                self._changes.restore([(topic, queue_id)])
+            self.pulls.dispatched(topic, queue_id, max_offset)
+
+    def mastership_begins(self, master_epoch: int) -> None:
+        """Before the role view says so: queues go on behind all of the log, the table knows every topic of it."""
+        self._store.rebuild_queue_offsets()
+        self._changes.mastership_begins()
+        self._changes.restore(self._store.queue_ids())
+        self._tables.topics.mastership_began(master_epoch, self._clock.wall_ms())
+
+    def mastership_over(self) -> None:
+        self.pulls.mastership_over()
+
+    def connection_closed(self, connection: Connection) -> None:
+        self.pulls.held.connection_closed(connection.id)
+        self.clients.connection_closed(connection)
+
+    def ensure_groups(self, names: Iterable[str]) -> None:
+        """A client greeted with these consumer groups: they and their retry topics exist from now on (4.4)."""
+        if not self._roles.serving:
+            # A slave's tables are its master's; that one is greeted by the same client.
+            return
+        groups, topics = self._tables.groups, self._tables.topics
+        wall_ms = self._clock.wall_ms()
+        fresh = [name for name in dict.fromkeys(names) if groups.ensure(name, wall_ms)]
+        if fresh:
+            self._tables.save_groups()
+        retry = [
+            TopicConfig(RETRY_PREFIX + name, groups.retry_queues(name), groups.retry_queues(name))
+            for name in fresh
+            if topics.get(RETRY_PREFIX + name) is None
+        ]
+        if retry and topics.put(retry, wall_ms):
+            self._tables.save_topics()
+            self._routes_changed()
+
+    def _groups_changed(self) -> None:
+        self._tables.save_groups()
+
+    async def run(self) -> None:
+        """Time-outs of pulls and clients, for as long as the broker runs."""
+        expire_at_ms = self._clock.now_ms() + EXPIRE_PERIOD_MS
+        while True:
+            await asyncio.sleep(TICK_MS / 1000)
+            now_ms = self._clock.now_ms()
+            self.pulls.tick(now_ms)
+            if now_ms >= expire_at_ms:
+                expire_at_ms = now_ms + EXPIRE_PERIOD_MS
+                self.clients.expire()

@@ -1,0 +1,111 @@
+"""Passing requests on to the master: what lets a client with an old route go on at once (design section 5).
+
+Responsible for: one hop to the present master, waiting a bounded time while there is none, limits, counting.
+Refuses to know: what is sent, how a master serves it.
+
+A request that may have reached the master is never sent a second time: whoever asked must decide about a repetition.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from dataclasses import replace
+
+from brokers.remoting.client import RemotingClient
+from brokers.remoting.codes import ResponseCode
+from brokers.remoting.command import RemotingCommand
+from brokers.remoting.connection import Answer, ConnectFailed, Connection, RemotingError
+from brokers.service.role_view import RoleView
+
+FORWARDED_FOR = "regentForwardedFor"
+IN_FLIGHT_MAX = 10_000
+IN_FLIGHT_BYTES_MAX = 128 * 1024 * 1024
+CALL_TIMEOUT_MS = 3_000
+RETRY_PAUSE_MS = 20
+NOT_MASTER_REMARK = "this broker is not the master of its set"
+
+Serve = Callable[[Connection, RemotingCommand], Answer]
+_log = logging.getLogger(__name__)
+
+
+class Forwarder:
+    """Forwards requests of any code. `forwarded` counts those that a master answered."""
+
+    def __init__(self, roles: RoleView, client: RemotingClient, hold_ms: int) -> None:
+        self._roles = roles
+        self._client = client
+        self._hold_ms = hold_ms
+        self._in_flight = 0
+        self._in_flight_bytes = 0
+        self.forwarded = 0
+
+    def by_master(self, serve: Serve, timeout_ms: int = CALL_TIMEOUT_MS) -> Serve:
+        """A handler that serves as master and otherwise finds one."""
+
+        def handle(connection: Connection, request: RemotingCommand) -> Answer:
+            if self._roles.serving:
+                return serve(connection, request)
+            return self.handle(connection, request, serve, timeout_ms)
+
+        return handle
+
+    def handle(self, connection: Connection, request: RemotingCommand, serve: Serve, timeout_ms: int = CALL_TIMEOUT_MS) -> Answer:
+        """The answer of the master, whoever that is within the time to hold; of this broker when it becomes master."""
+        if self._in_flight >= IN_FLIGHT_MAX or self._in_flight_bytes >= IN_FLIGHT_BYTES_MAX:
+            return request.reply(ResponseCode.SYSTEM_BUSY, remark="[OVERLOAD]system busy, too many requests wait for the master")
+        self._in_flight += 1
+        self._in_flight_bytes += len(request.body)
+        return self._counted(connection, request, serve, timeout_ms)
+
+    async def _counted(self, connection: Connection, request: RemotingCommand, serve: Serve, timeout_ms: int) -> RemotingCommand | None:
+        try:
+            return await self._find_and_pass(connection, request, serve, timeout_ms)
+        finally:
+            self._in_flight -= 1
+            self._in_flight_bytes -= len(request.body)
+
+    async def _find_and_pass(
+        self, connection: Connection, request: RemotingCommand, serve: Serve, timeout_ms: int
+    ) -> RemotingCommand | None:
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + self._hold_ms / 1000
+        while not connection.closed:
+            if self._roles.serving:
+                answer = serve(connection, request)
+                return answer if answer is None or isinstance(answer, RemotingCommand) else await answer
+            left_ms = (deadline - loop.time()) * 1000
+            if left_ms <= 0:
+                break
+            master = self._roles.master_address
+            if master is None or FORWARDED_FOR in request.ext:
+                await self._roles.wait_change(left_ms)
+                continue
+            answered = await self._pass_on(master, connection, request, timeout_ms)
+            if answered is not None:
+                return answered
+            # The master is gone, or no longer one: its successor will be announced here.
+            await self._roles.wait_change(min(RETRY_PAUSE_MS, left_ms))
+        return request.reply(ResponseCode.SERVICE_NOT_AVAILABLE, remark=NOT_MASTER_REMARK)
+
+    async def _pass_on(
+        self, master: str, connection: Connection, request: RemotingCommand, timeout_ms: int
+    ) -> RemotingCommand | None:
+        """The master's answer; None when it certainly did nothing."""
+        passed = replace(request, ext={**request.ext, FORWARDED_FOR: connection.peer})
+        try:
+            if request.is_oneway:
+                await self._client.send_oneway(master, passed)
+                self.forwarded += 1
+                return request.reply()
+            answer = await self._client.call(master, passed, timeout_ms)
+        except ConnectFailed:
+            return None
+        except RemotingError as error:
+            _log.info("forwarding to %s: %s", master, error)
+            return request.reply(ResponseCode.SERVICE_NOT_AVAILABLE, remark=f"no answer from the master: {error}")
+        if answer.code == ResponseCode.SERVICE_NOT_AVAILABLE and answer.remark == NOT_MASTER_REMARK:
+            return None
+        self.forwarded += 1
+        return request.reply(answer.code, answer.ext, answer.body, answer.remark)

@@ -1,0 +1,80 @@
+"""A slave copies its master's tables: topics, consumer offsets, groups (`broker-wire-and-storage.md` 2.11).
+
+Responsible for: asking 21, 43 and 201 every few seconds and at once after a change of master.
+Refuses to know: what the tables are for.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+
+from brokers.remoting import fastjson
+from brokers.remoting.client import RemotingClient
+from brokers.remoting.codes import RequestCode, ResponseCode
+from brokers.remoting.command import RemotingCommand
+from brokers.remoting.connection import RemotingError
+from brokers.service.offsets import ConsumerOffsets
+from brokers.service.role_view import RoleView
+from brokers.service.subscription_groups import SubscriptionGroups
+from brokers.service.table_files import TableFiles
+from brokers.service.topics import TopicTable
+
+CALL_TIMEOUT_MS = 3_000
+
+_log = logging.getLogger(__name__)
+
+
+class MetadataSync:
+    """`take_over_topics(table, master epoch)` is the one way a topic table gets in."""
+
+    def __init__(
+        self, tables: TableFiles, roles: RoleView, client: RemotingClient, period_ms: int,
+        take_over_topics: Callable[[TopicTable, int], bool],
+    ) -> None:  # fmt: skip
+        self._tables, self._roles, self._client = tables, roles, client
+        self._period_ms = period_ms
+        self._take_over_topics = take_over_topics
+
+    async def run(self) -> None:
+        """For as long as the broker runs."""
+        while True:
+            master = self._roles.master_address
+            if master is not None:
+                await self.copy_from(master, self._roles.current.master_epoch)
+            await self._roles.wait_change(self._period_ms)
+
+    async def copy_from(self, master: str, epoch: int) -> None:
+        """One round; what cannot be read is left for the next one."""
+        for code, take in (
+            (RequestCode.GET_ALL_TOPIC_CONFIG, self._topics),
+            (RequestCode.GET_ALL_CONSUMER_OFFSET, self._offsets),
+            (RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG, self._groups),
+        ):
+            try:
+                answer = await self._client.call(master, RemotingCommand.request(code, _PAGE.get(code)), CALL_TIMEOUT_MS)
+                # A role that changed while the answer was under way has its own tables to mind.
+                if answer.code == ResponseCode.SUCCESS and self._still_follows(epoch):
+                    take(fastjson.loads(answer.body), epoch)
+            except (RemotingError, ValueError, OSError) as error:
+                _log.info("copying table %d from %s: %s", code, master, error)
+
+    def _still_follows(self, epoch: int) -> bool:
+        return self._roles.role == "SLAVE" and self._roles.current.master_epoch == epoch
+
+    def _topics(self, fields: object, epoch: int) -> None:
+        self._take_over_topics(TopicTable.from_wire(fields), epoch)
+
+    def _offsets(self, fields: object, _epoch: int) -> None:
+        self._tables.offsets.take_over(ConsumerOffsets.from_wire(fields))
+
+    def _groups(self, fields: object, _epoch: int) -> None:
+        if self._tables.groups.take_over(SubscriptionGroups.from_wire(fields)):
+            self._tables.save_groups()
+
+
+_PAGE = {
+    RequestCode.GET_ALL_TOPIC_CONFIG: {"topicSeq": "0", "maxTopicNum": "2147483647"},
+    RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG: {"groupSeq": "0", "maxGroupNum": "2147483647"},
+}

@@ -1,0 +1,145 @@
+"""Serving pulls on the master: 11, 361, long polling (`broker-wire-and-storage.md` 4.5).
+
+Responsible for: permissions, which messages a subscription takes, holding a pull until there is something to say.
+Refuses to know: how messages get into queues, who is master.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from brokers.log.query import GetResult, GetStatus
+from brokers.log.store import MessageStore
+from brokers.remoting.codes import ResponseCode
+from brokers.remoting.command import RemotingCommand
+from brokers.remoting.connection import Answer, Connection
+from brokers.service.clock import Clock
+from brokers.service.groups import ClientGroups
+from brokers.service.long_polling import HeldPull, HeldPulls
+from brokers.service.pull_request import PullRequest, answer_ext, code_of, parse
+from brokers.service.request_fields import BadField
+from brokers.service.send_request import Refusal
+from brokers.service.subscriptions import BadExpression
+from brokers.service.subscriptions import parse as parse_subscription
+from brokers.service.table_files import TableFiles
+from brokers.service.topics import PERM_READ
+
+# Held pulls are looked at again this often even when nothing woke them, as RocketMQ does.
+RECHECK_MS = 5_000
+
+
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """A pull on its way: who asked, for what, and which tags count (None: all)."""
+
+    connection: Connection
+    request: RemotingCommand
+    pull: PullRequest
+    codes: frozenset[int] | None
+
+
+class PullService:
+    """Reads queues for consumers."""
+
+    def __init__(self, store: MessageStore, tables: TableFiles, groups: ClientGroups, clock: Clock) -> None:
+        self._store, self._tables, self._groups, self._clock = store, tables, groups, clock
+        self.held = HeldPulls()
+
+    def serve(self, connection: Connection, request: RemotingCommand) -> Answer:
+        """Handler of 11 and 361 on the master."""
+        try:
+            pull = parse(request.ext)
+            reader = Reader(connection, request, pull, self._codes(pull))
+        except BadField as error:
+            return request.reply(ResponseCode.SYSTEM_ERROR, remark=str(error))
+        except BadExpression as error:
+            return request.reply(ResponseCode.SUBSCRIPTION_PARSE_FAILED, remark=str(error))
+        except LookupError as error:
+            code, remark = error.args
+            return request.reply(code, remark=remark)
+        if pull.commit_offset is not None:
+            self._tables.offsets.commit(pull.group, pull.topic, pull.queue_id, pull.commit_offset, self._clock.wall_ms())
+        return self._read(reader, self._clock.now_ms() + pull.suspend_ms if pull.suspend_ms else None)
+
+    def dispatched(self, topic: str, queue_id: int, max_offset: int) -> None:
+        """A queue grew: wake who waits for it."""
+        for held in self.held.dispatched(topic, queue_id, max_offset):
+            self._look_again(held)
+
+    def tick(self, now_ms: int) -> None:
+        """Answer the pulls whose time is over."""
+        for held in self.held.expired(now_ms):
+            reader = held.request
+            assert isinstance(reader, Reader)
+            self._answer(reader, self._query(reader))
+
+    def mastership_over(self) -> None:
+        """Held pulls are answered as if nothing had come: the next ones find the new master."""
+        for held in self.held.release_all():
+            reader = held.request
+            assert isinstance(reader, Reader)
+            self._answer(reader, self._query(reader))
+
+    def _codes(self, pull: PullRequest) -> frozenset[int] | None:
+        refused = self._refusal(pull)
+        if refused is not None:
+            raise LookupError(refused.code, refused.remark)
+        if pull.subscription is not None:
+            return parse_subscription(pull.topic, pull.subscription, 0, pull.expression_type).codes
+        known = self._groups.subscription(pull.group, pull.topic)
+        if known is None:
+            remark = f"group {pull.group} has no subscription of topic {pull.topic} here yet"
+            raise LookupError(ResponseCode.SUBSCRIPTION_NOT_EXIST, remark)
+        if known.version < pull.subscription_version:
+            raise LookupError(ResponseCode.SUBSCRIPTION_NOT_LATEST, "the subscription known here is older")
+        if known.expression_type != "TAG":
+            raise BadExpression(f"the broker does not support consumers that filter by {known.expression_type[:32]}")
+        return known.codes
+
+    def _refusal(self, pull: PullRequest) -> Refusal | None:
+        if not self._tables.groups.consume_enabled(pull.group):
+            return Refusal(ResponseCode.NO_PERMISSION, f"group {pull.group} may not consume")
+        config = self._tables.topics.get(pull.topic)
+        if config is None:
+            return Refusal(ResponseCode.TOPIC_NOT_EXIST, f"topic {pull.topic} does not exist")
+        if not config.perm & PERM_READ:
+            return Refusal(ResponseCode.NO_PERMISSION, f"topic {pull.topic} is not readable")
+        if not 0 <= pull.queue_id < config.read_queues:
+            return Refusal(ResponseCode.INVALID_PARAMETER, f"queue {pull.queue_id} of {config.read_queues} does not exist")
+        return None
+
+    def _query(self, reader: Reader) -> GetResult:
+        pull = reader.pull
+        result = self._store.query(pull.topic, pull.queue_id, pull.queue_offset, pull.max_messages, reader.codes)
+        if result.status in (GetStatus.OFFSET_OVERFLOW_BADLY, GetStatus.NO_MATCHED_LOGIC_QUEUE, GetStatus.NO_MESSAGE_IN_QUEUE):
+            if self._store.confirm_offset < self._store.log_end:
+                # A new master confirms again what the old one had: until then the consumer is not ahead, this broker is behind.
+                return replace(result, status=GetStatus.OFFSET_OVERFLOW_ONE, next_offset=pull.queue_offset)
+        return result
+
+    def _read(self, reader: Reader, deadline_ms: int | None) -> RemotingCommand | None:
+        result = self._query(reader)
+        code = code_of(result.status.value, reader.pull.queue_offset)
+        if code == ResponseCode.PULL_NOT_FOUND and deadline_ms is not None:
+            pull = reader.pull
+            held = HeldPull(pull.topic, pull.queue_id, pull.queue_offset, deadline_ms, reader.connection.id, reader)
+            if self.held.hold(held):
+                return None
+        return self._response(reader, result)
+
+    def _look_again(self, held: HeldPull) -> None:
+        reader = held.request
+        assert isinstance(reader, Reader)
+        result = self._query(reader)
+        code = code_of(result.status.value, reader.pull.queue_offset)
+        if code == ResponseCode.PULL_NOT_FOUND and self.held.hold(held):
+            return
+        self._answer(reader, result)
+
+    def _answer(self, reader: Reader, result: GetResult) -> None:
+        reader.connection.send(self._response(reader, result))
+
+    def _response(self, reader: Reader, result: GetResult) -> RemotingCommand:
+        code = code_of(result.status.value, reader.pull.queue_offset)
+        ext = answer_ext(result.next_offset, result.min_offset, result.max_offset)
+        return reader.request.reply(code, ext, result.body, remark=result.status.value)

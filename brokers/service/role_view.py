@@ -1,0 +1,47 @@
+"""What the client service knows of this broker's role: serve, forward, or wait.
+
+Responsible for: the present role and master, and waking those who wait for another one.
+Refuses to know: how a role comes about.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+from brokers.replica.effects import RoleChanged
+
+
+class RoleView:
+    """`serving`: this broker is the master and its queues are ready. `master_address`: where another master serves."""
+
+    def __init__(self) -> None:
+        self.current = RoleChanged("FENCED", 0, None, None, (), 0)
+        self.serving = False
+        self._waiters: set[asyncio.Future[None]] = set()
+
+    @property
+    def role(self) -> str:
+        return self.current.role
+
+    @property
+    def master_address(self) -> str | None:
+        """The address of a master that is not this broker."""
+        return self.current.master_address if self.current.role == "SLAVE" else None
+
+    def changed(self, current: RoleChanged) -> None:
+        """Take the new role; everyone who waits looks again."""
+        self.current = current
+        self.serving = current.role == "MASTER"
+        waiters, self._waiters = self._waiters, set()
+        for waiter in waiters:
+            if not waiter.done():
+                waiter.set_result(None)
+
+    async def wait_change(self, timeout_ms: float) -> None:
+        """Until the role changed, at most `timeout_ms`."""
+        waiter = asyncio.get_running_loop().create_future()
+        self._waiters.add(waiter)
+        try:
+            await asyncio.wait((waiter,), timeout=timeout_ms / 1000)
+        finally:
+            self._waiters.discard(waiter)

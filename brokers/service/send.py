@@ -1,0 +1,256 @@
+"""Serving sends on the master: 10, 310, 320 (`broker-wire-and-storage.md` 4.3, design S1).
+
+Responsible for: taking sends of one turn of the event loop together into the log, and answering each when the
+replicas have it, when time is over, or when the mastership is. Refuses to know: how replication works, who is master.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
+
+from brokers.log.commit_log import LogError
+from brokers.log.records import MessageFields, RecordError, decode_batch, host_bytes
+from brokers.log.store import MessageStore, PutResult
+from brokers.remoting.codes import RequestCode, ResponseCode
+from brokers.remoting.command import RemotingCommand
+from brokers.remoting.connection import Answer, Connection
+from brokers.replica.waiters import Confirmation
+from brokers.service.clock import Clock
+from brokers.service.forward import FORWARDED_FOR
+from brokers.service.request_fields import BadField
+from brokers.service.role_view import RoleView
+from brokers.service.send_request import (
+    REGION_ID, Refusal, SendRequest, answer_ext, has_property, parse_v1, parse_v2, property_value, refusal,
+    stored_properties, topic_refusal, with_property,
+)  # fmt: skip
+from brokers.service.topics import TopicConfig, TopicTable
+from brokers.service.unique_key import UniqueKeys
+
+# Sends taken and not answered yet, and the bytes of their bodies; more is answered with SYSTEM_BUSY.
+WAITING_SENDS_MAX = 100_000
+WAITING_BYTES_MAX = 256 * 1024 * 1024
+LOCALHOST = host_bytes("127.0.0.1", 0)
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class Pending:
+    """One accepted send: its messages, and what its answer needs."""
+
+    connection: Connection
+    request: RemotingCommand
+    messages: list[MessageFields]
+    queue_id: int
+    unique_key: str | None
+    result: PutResult | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Mastership:
+    """What the sends need of the replica (`ReplicaDriver`): why no write is possible now, that the log grew, when
+    everything below an offset is confirmed (offset, timeout in ms), that the disk failed."""
+
+    write_refusal: Callable[[], str | None]
+    log_grew: Callable[[int], None]
+    confirmation: Callable[[int, int], asyncio.Future[Confirmation]]
+    storage_failed: Callable[[str], None]
+
+
+class SendService:
+    """`create_topic` makes a topic of a first send and returns when it may be acknowledged, with a refusal if not."""
+
+    def __init__(
+        self, store: MessageStore, topics: TopicTable, roles: RoleView, mastership: Mastership, clock: Clock, *, cluster_name: str,
+        store_host: bytes, ack_timeout_ms: int, create_topic: Callable[[SendRequest], Awaitable[Refusal | None]],
+        unheld_topics: set[str], not_serving: Callable[[Connection, RemotingCommand], Answer], unique_keys: UniqueKeys,
+    ) -> None:  # fmt: skip
+        self._store, self._topics, self._roles, self._mastership, self._clock = store, topics, roles, mastership, clock
+        self._store_host = store_host
+        self._ack_timeout_ms = ack_timeout_ms
+        self._create_topic = create_topic
+        self._not_serving = not_serving
+        self._added = f"MSG_REGION\x01{REGION_ID}\x02TRACE_ON\x01true\x02CLUSTER\x01{cluster_name}\x02"
+        self._pending: list[Pending] = []
+        self._waiting_sends = 0
+        self._waiting_bytes = 0
+        self._loop = asyncio.get_running_loop()
+        self._unheld_topics = unheld_topics
+        self._unique_keys = unique_keys
+
+    @property
+    def waiting(self) -> int:
+        """Sends that are not answered yet."""
+        return self._waiting_sends
+
+    def serve(self, connection: Connection, request: RemotingCommand) -> Answer:
+        """Handler of 10, 310 and 320 on the master."""
+        try:
+            send = parse_v1(request.ext) if request.code == RequestCode.SEND_MESSAGE else parse_v2(request.ext)
+        except BadField as error:
+            return request.reply(ResponseCode.SYSTEM_ERROR, remark=str(error))
+        config = self._topics.get(send.topic)
+        if config is None or send.topic in self._unheld_topics:
+            refused = topic_refusal(send.topic)
+            return _refuse(request, refused) if refused else self._first_send(connection, request, send)
+        return self._accept(connection, request, send, config)
+
+    async def _first_send(self, connection: Connection, request: RemotingCommand, send: SendRequest) -> RemotingCommand | None:
+        refused = await self._create_topic(send)
+        if refused is not None:
+            return _refuse(request, refused)
+        config = self._topics.get(send.topic)
+        if config is None:
+            return request.reply(ResponseCode.TOPIC_NOT_EXIST, remark=f"topic {send.topic} does not exist")
+        answer = self._accept(connection, request, send, config)
+        return answer if answer is None or isinstance(answer, RemotingCommand) else await answer
+
+    def _accept(self, connection: Connection, request: RemotingCommand, send: SendRequest, config: TopicConfig) -> Answer:
+        refused = topic_refusal(send.topic) or refusal(send, config, request.body)
+        if refused is not None:
+            return _refuse(request, refused)
+        if self._waiting_sends >= WAITING_SENDS_MAX or self._waiting_bytes >= WAITING_BYTES_MAX:
+            return request.reply(ResponseCode.SYSTEM_BUSY, remark="[REJECTREQUEST]system busy, start flow control for a while")
+        unique_key = property_value(send.properties, "UNIQ_KEY")
+        if unique_key is None and not send.batch:
+            unique_key = self._unique_keys.next_key(self._clock.wall_ms())
+            send = replace(send, properties=with_property(send.properties, "UNIQ_KEY", unique_key))
+        queue_id = send.queue_id if send.queue_id >= 0 else random.randrange(max(1, config.write_queues))
+        try:
+            messages = self._messages(connection, request, send, queue_id)
+        except (RecordError, ValueError) as error:
+            return request.reply(ResponseCode.MESSAGE_ILLEGAL, remark=str(error))
+        if not self._pending:
+            self._loop.call_soon(self._flush)
+        self._pending.append(Pending(connection, request, messages, queue_id, unique_key))
+        self._waiting_sends += 1
+        self._waiting_bytes += len(request.body)
+        return None
+
+    def _messages(self, connection: Connection, request: RemotingCommand, send: SendRequest, queue_id: int) -> list[MessageFields]:
+        born_host = _born_host(connection, request)
+        if send.batch or request.code == RequestCode.SEND_BATCH_MESSAGE:
+            return [
+                MessageFields(
+                    send.topic, queue_id, unit.body, unit.properties, send.born_ms, born_host, self._store_host,
+                    unit.flag, send.sys_flag, send.reconsume_times,
+                )  # fmt: skip
+                for unit in decode_batch(request.body)
+            ]
+        properties = send.properties
+        if has_property(properties, "POP_CK"):
+            properties = _without(properties, "POP_CK")
+        return [
+            MessageFields(
+                send.topic, queue_id, request.body, stored_properties(properties, self._added), send.born_ms, born_host,
+                self._store_host, send.flag, send.sys_flag, send.reconsume_times,
+            )  # fmt: skip
+        ]
+
+    def _flush(self) -> None:
+        """Everything that came in this turn of the loop goes into the log with one write."""
+        batch, self._pending = self._pending, []
+        if not self._roles.serving:
+            self._count_out(batch)
+            for each in batch:
+                _answer_later(each, self._not_serving(each.connection, each.request))
+            return
+        reason = self._mastership.write_refusal()
+        if reason is not None:
+            self._answer_all(batch, ResponseCode.SYSTEM_ERROR, reason)
+            return
+        try:
+            results = self._store.put_many([each.messages for each in batch], self._clock.wall_ms())
+        except LogError as error:
+            _log.error("the log refused a write: %s", error)
+            self._answer_all(batch, ResponseCode.SERVICE_NOT_AVAILABLE, str(error))
+            self._mastership.storage_failed(str(error))
+            return
+        self._mastership.log_grew(self._store.log_end)
+        self._await_confirmation(batch, results)
+
+    def _await_confirmation(self, batch: list[Pending], results: list[PutResult | RecordError]) -> None:
+        stored = []
+        for each, result in zip(batch, results, strict=True):
+            if isinstance(result, RecordError):
+                self._answer_all([each], ResponseCode.MESSAGE_ILLEGAL, str(result))
+            else:
+                each.messages = []
+                each.result = result
+                stored.append(each)
+        if stored:
+            # One wait for the whole batch: its messages lie behind one another and are confirmed together.
+            end_offset = stored[-1].result.end_offset  # type: ignore[union-attr]
+            future = self._mastership.confirmation(end_offset, self._ack_timeout_ms)
+            future.add_done_callback(lambda done: self._settled(stored, done))
+
+    def _settled(self, batch: list[Pending], future: asyncio.Future[Confirmation]) -> None:
+        how = Confirmation.ABORTED if future.cancelled() else future.result()
+        if how is Confirmation.TIMED_OUT:
+            self._answer_all(batch, ResponseCode.FLUSH_SLAVE_TIMEOUT, "not every in-sync replica acknowledged in time")
+        elif how is not Confirmation.CONFIRMED:
+            # The bytes may be kept by the next master or cut: only a retry makes it certain.
+            self._answer_all(batch, ResponseCode.SERVICE_NOT_AVAILABLE, f"the outcome is unknown: {how.value}")
+        else:
+            self._answer_all(batch, ResponseCode.SUCCESS, None)
+
+    def _answer_all(self, batch: list[Pending], code: int, remark: str | None) -> None:
+        self._count_out(batch)
+        for each in batch:
+            request, result = each.request, each.result
+            if request.is_oneway:
+                continue
+            # 0 and 12 mean stored: clients read the place out of the answer.
+            ext = answer_ext(result.msg_id, each.queue_id, result.queue_offset, each.unique_key) if result else None
+            each.connection.send(request.reply(code, ext, remark=remark))
+
+    def _count_out(self, batch: list[Pending]) -> None:
+        self._waiting_sends -= len(batch)
+        self._waiting_bytes -= sum(len(each.request.body) for each in batch)
+
+
+def _refuse(request: RemotingCommand, refused: Refusal) -> RemotingCommand:
+    return request.reply(refused.code, remark=refused.remark)
+
+
+def _answer_later(each: Pending, answer: Answer) -> None:
+    if answer is None or each.request.is_oneway and isinstance(answer, RemotingCommand):
+        return
+    if isinstance(answer, RemotingCommand):
+        each.connection.send(answer)
+        return
+
+    def done(task: asyncio.Future[RemotingCommand | None]) -> None:
+        if not task.cancelled() and task.exception() is None and (response := task.result()) is not None:
+            if not each.request.is_oneway:
+                each.connection.send(response)
+
+    asyncio.ensure_future(answer).add_done_callback(done)
+
+
+def _born_host(connection: Connection, request: RemotingCommand) -> bytes:
+    peer = request.ext.get(FORWARDED_FOR)
+    if peer is not None:
+        return packed_peer(peer)
+    known = connection.attributes.get("born_host")
+    if known is None:
+        known = connection.attributes["born_host"] = packed_peer(connection.peer)
+    assert isinstance(known, bytes)
+    return known
+
+
+def packed_peer(peer: str) -> bytes:
+    """The stored form of `ip:port`; the local host when the text is no numeric address."""
+    host, _, port = peer.rpartition(":")
+    try:
+        return host_bytes(host.strip("[]"), int(port) & 0xFFFF)
+    except ValueError:
+        return LOCALHOST
+
+
+def _without(properties: str, key: str) -> str:
+    return "".join(f"{entry}\x02" for entry in properties.split("\x02") if entry and not entry.startswith(f"{key}\x01"))

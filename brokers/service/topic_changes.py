@@ -1,0 +1,149 @@
+"""Making topics known before anybody relies on them: on disk, at the replicas, in the routes (design S10).
+
+Responsible for: creation on first send, by request (17, 18) and for retry topics; deletion (215); pushing the table to
+the members of the SyncStateSet (19010) and taking it over from a master. Refuses to know: who is master, messages.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Iterable
+
+from brokers.remoting import fastjson
+from brokers.remoting.client import RemotingClient
+from brokers.remoting.codes import RequestCode, ResponseCode
+from brokers.remoting.command import RemotingCommand
+from brokers.remoting.connection import RemotingError
+from brokers.service.clock import Clock
+from brokers.service.role_view import RoleView
+from brokers.service.send_request import Refusal, SendRequest
+from brokers.service.table_files import TableFiles
+from brokers.service.topics import TopicConfig, TopicTable
+
+PUSH_TIMEOUT_MS = 1_000
+AGREE_TIMEOUT_MS = 2_500
+PUSH_PAUSE_MS = 50
+
+_log = logging.getLogger(__name__)
+
+
+class TopicChanges:
+    """`members()`: remoting addresses of the other members of the set, pending ones included, by broker id.
+
+    `register()`: resolves when the name servers that can be reached know the present table.
+    """
+
+    def __init__(
+        self, tables: TableFiles, roles: RoleView, client: RemotingClient, clock: Clock,
+        members: Callable[[], dict[int, str]], register: Callable[[], Awaitable[object]], auto_create: bool,
+    ) -> None:  # fmt: skip
+        self._tables, self._roles, self._client, self._clock = tables, roles, client, clock
+        self._members, self._register = members, register
+        self._auto_create = auto_create
+        self._running: dict[str, asyncio.Future[Refusal | None]] = {}
+        # Topics in the table that not every member is known to hold: no send to them may be acknowledged.
+        self.unheld: set[str] = set()
+
+    async def on_first_send(self, send: SendRequest) -> Refusal | None:
+        """Create the topic of a send, once however many ask; None when the topic may be used."""
+        running = self._running.get(send.topic)
+        if running is not None:
+            return await asyncio.shield(running)
+        config = self._tables.topics.get(send.topic)
+        if config is not None and send.topic not in self.unheld:
+            return None
+        if config is None and self._auto_create:
+            config = self._tables.topics.for_first_send(send.topic, send.default_topic, send.default_queues, send.unit)
+        if config is None:
+            return Refusal(ResponseCode.TOPIC_NOT_EXIST, f"topic {send.topic} does not exist and cannot be created by a send")
+        return await self.put([config])
+
+    async def put(self, configs: list[TopicConfig]) -> Refusal | None:
+        """Add or change topics; returns when disk, members and name servers have them, or why not."""
+        task = asyncio.ensure_future(self._put(configs))
+        names = {config.name for config in configs}
+        self._running.update(dict.fromkeys(names, task))
+        self.unheld |= names
+        task.add_done_callback(lambda done: self._settled(names, done))
+        return await asyncio.shield(task)
+
+    def _settled(self, names: set[str], task: asyncio.Future[Refusal | None]) -> None:
+        held = not task.cancelled() and task.exception() is None and task.result() is None
+        for name in names:
+            if self._running.get(name) is task:
+                del self._running[name]
+                if held:
+                    self.unheld.discard(name)
+
+    async def _put(self, configs: list[TopicConfig]) -> Refusal | None:
+        try:
+            if self._tables.topics.put(configs, self._clock.wall_ms()):
+                self._tables.save_topics()
+        except (ValueError, OSError) as error:
+            return Refusal(ResponseCode.SYSTEM_ERROR, str(error))
+        held, _ = await asyncio.gather(self.agree(), self._register())
+        if not held:
+            return Refusal(ResponseCode.SERVICE_NOT_AVAILABLE, "not every in-sync replica holds the new topic yet")
+        return None
+
+    async def delete(self, topic: str) -> None:
+        """Remove a topic here and at the members; routes lose it only at the name server's own request (4.1)."""
+        if self._tables.topics.remove(topic, self._clock.wall_ms()):
+            self._tables.offsets.remove_topic(topic)
+            self._tables.save_topics()
+            await self.agree()
+
+    async def agree(self) -> bool:
+        """Until every member of the set holds this table, a bounded time; False when one does not, or the role is lost."""
+        epoch, deadline = self._roles.current.master_epoch, self._clock.now_ms() + AGREE_TIMEOUT_MS
+        holding: set[int] = set()
+        wanted = self._tables.topics.version
+        body = fastjson.dumps(self._tables.topics.to_wire())
+        while self._roles.serving and self._roles.current.master_epoch == epoch:
+            # Read anew each time: a member that is gone leaves the set, and then nobody waits for it.
+            missing = {broker_id: address for broker_id, address in self._members().items() if broker_id not in holding}
+            if not missing:
+                return True
+            if self._clock.now_ms() >= deadline:
+                return False
+            answers = await asyncio.gather(*(self._push(address, body, epoch) for address in missing.values()))
+            holding |= {broker_id for broker_id, ok in zip(missing, answers, strict=True) if ok}
+            if not all(answers):
+                await asyncio.sleep(PUSH_PAUSE_MS / 1000)
+        _log.info("the topic table version %s was not pushed: the role was lost", wanted.counter)
+        return False
+
+    async def _push(self, address: str, body: bytes, epoch: int) -> bool:
+        request = RemotingCommand.request(RequestCode.REGENT_PUSH_TOPICS, {"regentMasterEpoch": str(epoch)}, body)
+        try:
+            answer = await self._client.call(address, request, PUSH_TIMEOUT_MS)
+        except RemotingError as error:
+            _log.info("pushing topics to %s: %s", address, error)
+            return False
+        # A Java replica has no such request; it copies the table by itself every few seconds.
+        return answer.code in (ResponseCode.SUCCESS, ResponseCode.REQUEST_CODE_NOT_SUPPORTED)
+
+    def mastership_begins(self) -> None:
+        """What an earlier mastership left unfinished is this one's no more: its table is what the set shall hold."""
+        self.unheld.clear()
+
+    def restore(self, queues: Iterable[tuple[str, int]]) -> None:
+        """Topics that the log holds and the table does not, which only a lost table or a late push explains."""
+        missing = self._tables.topics.missing_for(queues)
+        if missing:
+            _log.warning("topics restored from the log: %s", ", ".join(config.name for config in missing)[:400])
+            self._tables.topics.put(missing, self._clock.wall_ms())
+
+    def take_over(self, table: TopicTable, master_epoch: int) -> bool:
+        """A slave takes its master's table; False when it comes from a mastership that is over or from this broker's own."""
+        mine = self._tables.topics
+        if self._roles.role == "MASTER" or master_epoch < self._roles.current.master_epoch:
+            return False
+        same_line = table.version.state_version == mine.version.state_version
+        if same_line and table.version.counter < mine.version.counter:
+            # An answer from before the last push: what is here is newer already.
+            return True
+        if mine.take_over(table):
+            self._tables.save_topics()
+        return True

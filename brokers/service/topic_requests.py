@@ -1,0 +1,129 @@
+"""Serving the administration of topics and groups: 17, 18, 215, 200, and the tables 21, 201, 19010.
+
+Responsible for: these answers (`broker-wire-and-storage.md` 2.11, 4.10). Refuses to know: how a change is made known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from brokers.remoting import fastjson
+from brokers.remoting.codes import ResponseCode
+from brokers.remoting.command import RemotingCommand
+from brokers.remoting.connection import Connection
+from brokers.service.clock import Clock
+from brokers.service.request_fields import BadField, flag, number, text
+from brokers.service.send_request import Refusal
+from brokers.service.table_files import TableFiles
+from brokers.service.topic_changes import TopicChanges
+from brokers.service.topics import SYSTEM_TOPICS, TopicConfig, TopicTable, name_refusal
+
+TOPICS_PER_REQUEST_MAX = 10_000
+
+
+class TopicRequests:
+    """`groups_changed()` is called after a change of the subscription groups."""
+
+    def __init__(self, tables: TableFiles, changes: TopicChanges, clock: Clock, groups_changed: Callable[[], None]) -> None:
+        self._tables, self._changes, self._clock = tables, changes, clock
+        self._groups_changed = groups_changed
+
+    async def create(self, _connection: Connection, request: RemotingCommand) -> RemotingCommand:
+        """17."""
+        try:
+            config = _config_of(request.ext)
+        except BadField as error:
+            return request.reply(ResponseCode.SYSTEM_ERROR, remark=str(error))
+        except ValueError as error:
+            return request.reply(ResponseCode.INVALID_PARAMETER, remark=str(error))
+        return _answered(request, await self._changes.put([config]))
+
+    async def create_list(self, _connection: Connection, request: RemotingCommand) -> RemotingCommand:
+        """18."""
+        try:
+            fields = fastjson.loads(request.body)
+            rows = fields.get("topicConfigList") if isinstance(fields, Mapping) else None
+            if not isinstance(rows, list) or not 0 < len(rows) <= TOPICS_PER_REQUEST_MAX:
+                raise ValueError(f"the body holds no list of 1 to {TOPICS_PER_REQUEST_MAX} topics")
+            configs = [TopicConfig.from_wire(row if isinstance(row, Mapping) else {}) for row in rows]
+        except ValueError as error:
+            return request.reply(ResponseCode.INVALID_PARAMETER, remark=str(error))
+        if any(config.name in SYSTEM_TOPICS for config in configs):
+            return request.reply(ResponseCode.INVALID_PARAMETER, remark="the list holds a system topic")
+        return _answered(request, await self._changes.put(configs))
+
+    async def delete(self, _connection: Connection, request: RemotingCommand) -> RemotingCommand:
+        """215."""
+        topic = request.ext.get("topic", "")
+        if not topic or topic in SYSTEM_TOPICS:
+            return request.reply(ResponseCode.INVALID_PARAMETER, remark=f"topic {topic!r} cannot be deleted")
+        await self._changes.delete(topic)
+        return request.reply()
+
+    def put_group(self, _connection: Connection, request: RemotingCommand) -> RemotingCommand:
+        """200."""
+        try:
+            fields = fastjson.loads(request.body)
+            if not isinstance(fields, Mapping):
+                raise ValueError("the body is no object")
+            if self._tables.groups.put(fields, self._clock.wall_ms()):
+                self._groups_changed()
+        except ValueError as error:
+            return request.reply(ResponseCode.INVALID_PARAMETER, remark=str(error))
+        return request.reply()
+
+    def dump_topics(self, _connection: Connection, request: RemotingCommand) -> RemotingCommand:
+        """21: all topics in one page, whatever page was asked for."""
+        fields = self._tables.topics.to_wire()
+        body = {**fields, "mappingDataVersion": fields["dataVersion"], "topicQueueMappingDetailMap": {}}
+        return request.reply(ext={"totalTopicNum": str(len(self._tables.topics.configs))}, body=fastjson.dumps(body))
+
+    def dump_groups(self, _connection: Connection, request: RemotingCommand) -> RemotingCommand:
+        """201: all groups in one page."""
+        fields = self._tables.groups.to_wire()
+        table = fields["subscriptionGroupTable"]
+        assert isinstance(table, dict)
+        return request.reply(ext={"totalGroupNum": str(len(table))}, body=fastjson.dumps(fields))
+
+    def take_over(self, _connection: Connection, request: RemotingCommand) -> RemotingCommand:
+        """19010, from the master: success means that the table is on this replica's disk."""
+        try:
+            epoch = number(request.ext, "regentMasterEpoch")
+            table = TopicTable.from_wire(fastjson.loads(request.body))
+            taken = self._changes.take_over(table, epoch)
+        except (BadField, ValueError, OSError) as error:
+            return request.reply(ResponseCode.SYSTEM_ERROR, remark=str(error))
+        if not taken:
+            return request.reply(ResponseCode.SERVICE_NOT_AVAILABLE, remark="this replica follows a newer master, or leads")
+        return request.reply()
+
+
+def _answered(request: RemotingCommand, refused: Refusal | None) -> RemotingCommand:
+    return request.reply() if refused is None else request.reply(refused.code, remark=refused.remark)
+
+
+def _config_of(ext: Mapping[str, str]) -> TopicConfig:
+    """The topic a 17 asks for; `ValueError` for a name or attribute that cannot be."""
+    topic = text(ext, "topic")
+    reason = name_refusal(topic)
+    if reason is not None or topic in SYSTEM_TOPICS:
+        raise ValueError(reason or f"{topic} is a system topic")
+    read, write, perm = number(ext, "readQueueNums"), number(ext, "writeQueueNums"), number(ext, "perm")
+    fields = {
+        "topicName": topic, "readQueueNums": read, "writeQueueNums": write, "perm": perm,
+        "topicSysFlag": number(ext, "topicSysFlag", 0), "order": flag(ext, "order"),
+        "topicFilterType": text(ext, "topicFilterType"), "attributes": _attributes(ext.get("attributes", "")),
+    }  # fmt: skip
+    return TopicConfig.from_wire(fields)
+
+
+def _attributes(value: str) -> dict[str, str]:
+    """`+key=value` entries; `-key` removes, which a whole configuration does by leaving out."""
+    attributes = {}
+    for entry in filter(None, value.split(",")):
+        key, separator, content = entry[1:].partition("=")
+        if entry[0] == "+" and separator and key:
+            attributes[key] = content
+        elif entry[0] != "-":
+            raise ValueError(f"attribute {entry[:80]!r} does not begin with + or -")
+    return attributes

@@ -1,0 +1,67 @@
+"""Brokers and clients for tests, inside the test's own event loop."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Callable
+from pathlib import Path
+
+from brokers.broker_process import BrokerProcess
+from brokers.config import BrokerConfig
+from brokers.remoting.client import RemotingClient
+from brokers.remoting.command import RemotingCommand
+
+WAIT_S = 20
+
+
+def free_port() -> int:
+    """A port that was free a moment ago."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+async def until(condition: Callable[[], object], what: str) -> None:
+    """Wait for a condition; fails after a time no healthy run needs."""
+    deadline = asyncio.get_running_loop().time() + WAIT_S
+    while not condition():
+        assert asyncio.get_running_loop().time() < deadline, f"waited in vain until {what}"
+        await asyncio.sleep(0.005)
+
+
+def broker_config(folder: Path, controllers: list[str], name_servers: list[str] | None = None, **changes: object) -> BrokerConfig:
+    """A broker on free ports with small files and short timers."""
+    fields: dict[str, object] = {
+        "listen": f"127.0.0.1:{free_port()}", "ha_listen": f"127.0.0.1:{free_port()}", "second_listen": False,
+        "store_dir": folder, "controllers": controllers, "name_servers": name_servers or [],
+        "commit_log_file_bytes": 1 << 20, "consume_queue_file_entries": 1000, "min_in_sync_replicas": 1,
+        "heartbeat_interval_ms": 100, "replica_poll_ms": 200, "metadata_sync_ms": 200,
+    }  # fmt: skip
+    return BrokerConfig.model_validate(fields | changes)
+
+
+async def start_broker(config: BrokerConfig) -> BrokerProcess:
+    broker = BrokerProcess(config)
+    await broker.start()
+    return broker
+
+
+def send_request(topic: str, body: bytes, queue_id: int = 0, *, key: str = "K1", tags: str = "", oneway: bool = False) -> RemotingCommand:
+    """A 310 as a Java producer makes it."""
+    properties = f"UNIQ_KEY\x01{key}\x02WAIT\x01true\x02" + (f"TAGS\x01{tags}\x02" if tags else "")
+    ext = {"a": "pg", "b": topic, "c": "TBW102", "d": "4", "e": str(queue_id), "f": "0", "g": "1700000000000", "h": "0",
+           "i": properties, "j": "0", "k": "false", "m": "false"}  # fmt: skip
+    return RemotingCommand.request(310, ext, body, oneway=oneway)
+
+
+def pull_request(topic: str, queue_id: int, offset: int, *, suspend_ms: int = 0, subscription: str = "*", group: str = "cg") -> RemotingCommand:
+    """An 11 with its subscription in the request."""
+    ext = {"consumerGroup": group, "topic": topic, "queueId": str(queue_id), "queueOffset": str(offset), "maxMsgNums": "32",
+           "sysFlag": "6" if suspend_ms else "4", "commitOffset": "0", "suspendTimeoutMillis": str(suspend_ms),
+           "subscription": subscription, "subVersion": "0", "expressionType": "TAG"}  # fmt: skip
+    return RemotingCommand.request(11, ext)
+
+
+async def call(client: RemotingClient, broker: BrokerProcess, request: RemotingCommand, timeout_ms: int = 10_000) -> RemotingCommand:
+    return await client.call(broker.config.advertised, request, timeout_ms)
