@@ -72,9 +72,15 @@ class Applied:
 
 
 class RecentCommands:
-    """The ids of the last offsets, each with its first outcome; bounded by the window (D5)."""
+    """
+    The ids of the last offsets, each with its first outcome; bounded by the window (D5).
 
-    def __init__(self) -> None:
+    Invariant: every id decided at `complete_from` or later is here. It never falls, also when
+    the window is widened: what was forgotten stays forgotten.
+    """
+
+    def __init__(self, complete_from: int = 0) -> None:
+        self.complete_from = complete_from
         self._entries: dict[bytes, FirstOutcome] = {}
         # A dict is slow to give its oldest key once many before it are gone.
         self._by_age: deque[bytes] = deque()
@@ -97,6 +103,9 @@ class RecentCommands:
 
     def forget_before(self, offset: int) -> None:
         """Drop what is older than `offset`."""
+        if offset <= self.complete_from:
+            return
+        self.complete_from = offset
         while self._by_age and self._entries[self._by_age[0]].offset < offset:
             del self._entries[self._by_age.popleft()]
 
@@ -139,7 +148,7 @@ class Folder:
         """
         if offset != self.offset + 1:
             raise HoleInLog(self.offset + 1, offset)
-        command, decision, first = self._decide(offset, data)
+        command, decision, first = self._decide(data)
         state = self.state
         for change in decision.changes:
             state = evolve(state, change)
@@ -147,14 +156,12 @@ class Folder:
         digest = _chained(self.digest, offset, data, parts, _changed_sets(decision, state))
         outcome = Outcome(*parts, digest)
         agrees = None if command is None else self._digest_agrees(command)
-        self._advance(offset, state, digest)
         if command is not None and first is None and decision.refusal not in _UNDECIDED:
             self._remember(command, outcome)
+        self._advance(offset, state, digest)
         return Applied(offset, command, outcome, agrees)
 
-    def _decide(
-        self, offset: int, data: bytes
-    ) -> tuple[Command | None, Decision, FirstOutcome | None]:
+    def _decide(self, data: bytes) -> tuple[Command | None, Decision, FirstOutcome | None]:
         """Return the command if readable, the decision, and the first outcome if it repeats."""
         command = self._read(data)
         if isinstance(command, Refusal):
@@ -168,8 +175,8 @@ class Folder:
         refusal = decide.guard(self.state, command)
         if refusal is None and not isinstance(command, ClusterFormed):
             # Its first copy, if there was one, may stand where nothing is remembered any more.
-            oldest = offset - 1 - self.state.dedupe_window_offsets
-            refusal = Refusal.OUTSIDE_WINDOW if envelope.applied_offset < oldest else None
+            oldest = envelope.applied_offset + 1
+            refusal = Refusal.OUTSIDE_WINDOW if oldest < self.recent.complete_from else None
         if refusal is not None:
             return command, Decision(refusal), None
         decision = decide.rule(self.state, command)
@@ -218,7 +225,7 @@ class Folder:
         self._digests[offset] = digest
         self._digests.pop(offset - DIGESTS_KEPT, None)
         if state.is_formed:
-            self.recent.forget_before(offset - state.dedupe_window_offsets)
+            self.recent.forget_before(offset + 1 - state.dedupe_window_offsets)
 
     def _remember(self, command: Command, outcome: Outcome) -> None:
         self.recent.remember(

@@ -67,6 +67,7 @@ def _to_plain(folder: Folder) -> dict[str, Any]:
         "settings": dict(sorted(state.settings.items())),
         "fingerprints": state.fingerprints,
         "sets": [astuple(state.sets[name]) for name in sorted(state.sets)],
+        "recent_from": folder.recent.complete_from,
         "recent": [(i.hex(), *astuple(first)) for i, first in folder.recent.items()],
     }
 
@@ -83,7 +84,7 @@ def _from_plain(plain: dict[str, Any]) -> Folder:
         tuple(plain["fingerprints"]),
         Map({broker_set.broker_name: broker_set for broker_set in sets}),
     )
-    recent = RecentCommands()
+    recent = RecentCommands(plain["recent_from"])
     for command_id, *first in plain["recent"]:
         recent.remember(bytes.fromhex(command_id), FirstOutcome(*first))
     return Folder(state, plain["offset"], bytes.fromhex(plain["digest"]), recent)

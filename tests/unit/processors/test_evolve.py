@@ -1,0 +1,95 @@
+"""What each change does to the state; total also where the set is unknown."""
+
+import pytest
+from immutables import Map
+
+from events.changes import (
+    CHANGES,
+    BrokerIdApplied,
+    BrokerRegistered,
+    BrokersCleaned,
+    ClusterStarted,
+    LeadershipClaimed,
+    MasterCleared,
+    MasterElected,
+    RulesActivated,
+    SettingsChanged,
+    SyncStateSetAltered,
+)
+from processors.evolve import evolve
+from processors.state import BrokerSet, ControllerState, Replica
+
+APPLIED = BrokerIdApplied("b", "c", 1, "h1:1", "h1:1;x", 2)
+REGISTERED = BrokerRegistered("b", 1, "h1:2", "h1:3", "i1", True, 4, 5, False, 4)
+ELECTED = MasterElected("b", 1, "h1:2", 5, (1,), 1, 5)
+CLEARED = MasterCleared("b", 1, 6, "CLEANED", 6)
+ALTERED = SyncStateSetAltered("b", (), 2, (), (1,), "UNCLEAN_START", (1,), 6)
+CLEANED = BrokersCleaned("b", (1,), True)
+OF_A_SET = (APPLIED, REGISTERED, ELECTED, CLEARED, ALTERED, CLEANED)
+OF_THE_CLUSTER = (
+    ClusterStarted("c1", 1, {"a": "1"}, ("f",)),
+    LeadershipClaimed(1, "n0", "h:1", "r"),
+    SettingsChanged({"a": "2"}),
+    RulesActivated(2, ("f", "g")),
+)
+
+
+def after(*changes) -> ControllerState:
+    state = ControllerState()
+    for change in changes:
+        state = evolve(state, change)
+    return state
+
+
+def test_the_cluster_changes_one_after_the_other():
+    state = after(*OF_THE_CLUSTER)
+    assert state == ControllerState("c1", 1, "n0", "h:1", 2, Map({"a": "2"}), ("f", "g"))
+
+
+def test_a_set_changes_one_after_the_other():
+    assert after(APPLIED).sets["b"] == BrokerSet(
+        "c", "b", 2, (Replica(1, "h1:1", "h1:1;x"),)
+    )
+    registered = after(APPLIED, REGISTERED).sets["b"]
+    assert registered.replica(1) == Replica(
+        1, "h1:2", "h1:1;x", "h1:3", "i1", True, True, True, 4, 5
+    )
+    assert registered.highest_epoch_seen == 4
+    elected = after(APPLIED, REGISTERED, ELECTED).sets["b"]
+    assert (elected.master_broker_id, elected.master_epoch, elected.sync_state_set) == (1, 5, (1,))
+    assert elected.has_had_master
+    cleared = after(APPLIED, REGISTERED, ELECTED, CLEARED).sets["b"]
+    assert (cleared.master_broker_id, cleared.master_epoch) == (None, 6)
+    assert cleared.sync_state_set == (1,)
+    altered = after(APPLIED, REGISTERED, ELECTED, CLEARED, ALTERED).sets["b"]
+    assert (altered.sync_state_set, altered.unclean_members) == ((), (1,))
+    assert not altered.replica(1).clean
+    stone = after(*OF_A_SET).sets["b"]
+    assert stone == BrokerSet("c", "b", 2, (), None, 6, (), 2, 6, tombstone=True)
+
+
+def test_an_elected_replica_counts_clean():
+    state = after(APPLIED, REGISTERED, ELECTED, CLEARED, ALTERED, ELECTED)
+    assert state.sets["b"].replica(1).clean
+    assert state.sets["b"].unclean_members == ()
+
+
+@pytest.mark.parametrize("change", OF_A_SET[1:], ids=lambda change: type(change).__name__)
+def test_a_change_to_an_unknown_set_is_no_change(change):
+    assert after(change) == ControllerState()
+
+
+def test_a_change_to_an_unknown_replica_leaves_the_replicas():
+    registered = BrokerRegistered("b", 9, "h9:1", None, None, True, -1, -1, True, 0)
+    assert after(APPLIED, registered).sets["b"].replicas == after(APPLIED).sets["b"].replicas
+
+
+def test_the_state_before_stays_as_it_was():
+    before = after(APPLIED, REGISTERED)
+    copy = after(APPLIED, REGISTERED)
+    evolve(before, ELECTED)
+    assert before == copy
+
+
+def test_every_kind_of_change_is_covered_here():
+    assert {type(change) for change in (*OF_A_SET, *OF_THE_CLUSTER)} == set(CHANGES)

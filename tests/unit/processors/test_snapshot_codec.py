@@ -1,0 +1,92 @@
+"""Snapshots: the same folder back, or a clear refusal."""
+
+import pytest
+
+from processors import canonical, snapshot_codec
+from processors.fold import Folder
+from processors.snapshot_codec import SnapshotError, dump, load
+from tests.support.control_history import History, seen, with_master
+
+
+def told() -> History:
+    history = with_master(1, 2, 3)
+    history.setting("enableElectUncleanMaster", "true")
+    history.register(3, "i3-again", clean=False)
+    history.elect(-1, seen(1, alive=False), seen(2))
+    history.apply_id(4)
+    return history
+
+
+def test_a_folder_comes_back_as_it_was():
+    history = told()
+    again = load(dump(history.folder))
+    assert again.state == history.folder.state
+    assert (again.offset, again.digest) == (history.folder.offset, history.folder.digest)
+    assert list(again.recent.items()) == list(history.folder.recent.items())
+    assert dump(again) == dump(history.folder)
+
+
+def test_an_empty_folder_comes_back_too():
+    assert dump(load(dump(Folder()))) == dump(Folder())
+
+
+def test_a_fold_goes_on_from_a_snapshot_as_if_it_had_never_stopped():
+    history = told()
+    for cut in range(len(history.records) + 1):
+        first = Folder()
+        for offset in range(cut):
+            first.apply(offset, history.records[offset])
+        second = load(dump(first))
+        for offset in range(cut, len(history.records)):
+            second.apply(offset, history.records[offset])
+        assert second.digest == history.folder.digest
+        assert canonical.state_text(second.state) == canonical.state_text(history.folder.state)
+
+
+def test_a_repeat_is_recognised_after_a_snapshot():
+    history = told()
+    history.folder = load(dump(history.folder))
+    assert history.append(history.records[-1]).outcome.labels == ("REPEAT",)
+
+
+def test_a_torn_snapshot_is_refused():
+    data = dump(told().folder)
+    for length in [*range(0, 100), len(data) // 2, len(data) - 1]:
+        with pytest.raises(SnapshotError):
+            load(data[:length])
+
+
+def test_a_changed_byte_is_refused():
+    data = dump(told().folder)
+    for at in range(0, len(data), 97):
+        with pytest.raises(SnapshotError):
+            load(data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :])
+
+
+def test_another_version_is_refused_by_name():
+    data = dump(told().folder).replace(b"regent-snapshot 1\n", b"regent-snapshot 2\n", 1)
+    with pytest.raises(SnapshotError, match="version 2, this release reads 1"):
+        load(data)
+
+
+def test_an_oversized_snapshot_is_refused_unread(monkeypatch):
+    monkeypatch.setattr(snapshot_codec, "SNAPSHOT_BYTES_MAX", 100)
+    with pytest.raises(SnapshotError, match="limit 100"):
+        load(dump(told().folder))
+
+
+@pytest.mark.parametrize("body", [b"", b"[]", b"{}", b"null", b"{", b'{"sets":[1]}'], ids=repr)
+def test_a_whole_snapshot_without_a_folder_is_refused(body):
+    from hashlib import sha256
+
+    with pytest.raises(SnapshotError):
+        load(b"regent-snapshot 1\n" + sha256(body).hexdigest().encode() + b"\n" + body)
+
+
+def test_rules_that_this_release_does_not_have_are_refused():
+    from dataclasses import replace
+
+    folder = told().folder
+    folder.state = replace(folder.state, rules_version=2)
+    with pytest.raises(SnapshotError, match="rules 2"):
+        load(dump(folder))
