@@ -70,7 +70,7 @@ class CommitLog:
             for entry in self._directory.iterdir()
             if (start := segments.start_of_name(entry.name)) is not None
         )
-        if found and found[-1][1].stat().st_size == 0:  # the process died between creating and sizing it
+        if found and self._is_unfinished(found[-1][1]):  # the process died while making it
             found.pop()[1].unlink()
         gap = segments.first_gap((start for start, _ in found), self.file_bytes)
         for _, path in found:
@@ -85,7 +85,14 @@ class CommitLog:
         for start, path in found:
             self._segments.append(_Segment(start, path, os.open(path, os.O_RDWR | os.O_CLOEXEC)))
         self._starts = [start for start, _ in found]
-        self.end_offset = self.flushed_offset = self.capacity_end
+        self.end_offset = self.capacity_end
+
+    def _is_unfinished(self, path: Path) -> bool:
+        size = path.stat().st_size
+        if size >= self.file_bytes:
+            return False
+        with path.open("rb") as file:
+            return last_used_byte(file.fileno(), 0, size) == 0
 
     @property
     def min_offset(self) -> int:
@@ -102,8 +109,8 @@ class CommitLog:
         """Start offsets of the files on disk, ascending."""
         return tuple(self._starts)
 
-    def set_recovered_end(self, end: int) -> int:
-        """After recovery: the log ends at `end`. Removes later files, wipes what lies behind.
+    def set_recovered_end(self, end: int, flushed: int = 0) -> int:
+        """After recovery: the log ends at `end` and is known to be durable up to `flushed`. Wipes what lies behind.
 
         Returns how many bytes behind `end` were in use (up to the last one that was not zero).
         """
@@ -111,7 +118,7 @@ class CommitLog:
         self.end_offset = end
         if self._starts and end < self.capacity_end:
             cut = max(cut, self._wipe(end, self.capacity_end))
-        self.flushed_offset = min(self.flushed_offset, end)
+        self.flushed_offset = min(flushed, end)
         return cut
 
     # -- appending
@@ -179,6 +186,7 @@ class CommitLog:
                     path.unlink()
                     raise
                 os.ftruncate(fd, self.file_bytes)
+            os.fsync(fd)  # its size must outlive a loss of power, or the file would be refused
             sync_directory(self._directory)
         except OSError as error:
             raise self._failed("new file", error) from error

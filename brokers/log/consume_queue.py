@@ -24,6 +24,8 @@ ENTRY_BYTES = 20
 FILE_BYTES_DEFAULT = 300_000 * ENTRY_BYTES
 # A replicated message may jump this far ahead in its queue; more means the log is not what it says it is.
 GAP_ENTRIES_MAX = 10_000_000
+# Beyond it the byte offset no longer fits a file name.
+SLOT_MAX = 10**18
 FILLER_SIZE = 0x7FFFFFFF
 
 _ENTRY = struct.Struct(">qiq")
@@ -128,6 +130,14 @@ class ConsumeQueue:
         physical, size, _ = _ENTRY.unpack(head.ljust(ENTRY_BYTES, b"\0"))
         return physical if size > 0 else 1 << 62
 
+    def mark_unsynced(self, physical_offset: int) -> None:
+        """Files with entries at or above `physical_offset` may not be durable: an earlier run wrote them."""
+        if self.last_physical >= physical_offset:
+            for start in reversed(self._starts):
+                self._files.mark_unsynced(self._path(start))
+                if self._first_physical(start) < physical_offset:
+                    return
+
     def append(self, slot: int, entries: bytes | bytearray, last_physical: int) -> int:
         """Writes consecutive entries from `slot`; those already there are skipped. Returns how many were new.
 
@@ -148,10 +158,10 @@ class ConsumeQueue:
 
     def _fill(self, slot: int) -> None:
         first = self.max_offset
+        if slot > SLOT_MAX:
+            raise LogError(f"{self._directory}: queue offset {slot} is impossible")
         if not self._starts:
             first = segments.file_start(slot * ENTRY_BYTES, self._file_bytes) // ENTRY_BYTES
-            if self._file_bytes % ENTRY_BYTES:
-                raise LogError("consume queue file size is no multiple of 20")
         elif slot - first > GAP_ENTRIES_MAX:
             raise LogError(f"{self._directory}: queue offset jumps from {first} to {slot}")
         self._write(first, _FILLER * (slot - first))
@@ -275,6 +285,11 @@ class ConsumeQueues:
         """`ConsumeQueue.keep_valid_below` for all queues."""
         for queue in self._queues.values():
             queue.keep_valid_below(physical_offset)
+
+    def mark_unsynced(self, physical_offset: int) -> None:
+        """`ConsumeQueue.mark_unsynced` for all queues."""
+        for queue in self._queues.values():
+            queue.mark_unsynced(physical_offset)
 
     def take_unsynced(self) -> tuple[list[str], list[str]]:
         """(files, folders) written since the last call, for `sync_queue_files`."""

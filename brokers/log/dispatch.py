@@ -12,7 +12,7 @@ import logging
 from collections import deque
 from collections.abc import Iterable, Sequence
 
-from brokers.log.commit_log import CommitLog
+from brokers.log.commit_log import CommitLog, LogError
 from brokers.log.consume_queue import ConsumeQueues, pack_entry
 from brokers.log.records import SYS_FLAG_PREPARED, SYS_FLAG_TRANSACTION_MASK, Record
 from brokers.log.scan import LogWalk
@@ -71,20 +71,32 @@ class Dispatcher:
     def dispatch_to(self, confirm_offset: int) -> list[QueueGrowth]:
         """Builds entries of all messages that end at or below `confirm_offset`: [(topic, queue id, new end slot)]."""
         target = min(confirm_offset, self._log.end_offset)
-        if target <= self.dispatched_offset:
+        before = self.dispatched_offset
+        if target <= before:
             return []
+        try:
+            grown = self._dispatch(target)
+        except OSError as error:
+            # Entries are repeatable and the log holds everything: tried again with the next confirm offset.
+            self.restart_at(before)
+            self._say(before, f"queue files cannot be written: {error}; free space or replace the disk")
+            return []
+        return [(topic, queue_id, end) for (topic, queue_id), end in grown.items()]
+
+    def _dispatch(self, target: int) -> dict[tuple[str, int], int]:
         grown = self.build(self._take_pending(target)) if self._pending else {}
         if not self._pending and target > self.dispatched_offset:
             walk = LogWalk(self._log.read, self.dispatched_offset, target, self._log.file_bytes, check_body=False)
             grown.update(self.build(walk))
             self.dispatched_offset = walk.end
-            self._report(walk)
-        return [(topic, queue_id, end) for (topic, queue_id), end in grown.items()]
+            if walk.reason and not walk.incomplete:
+                self._say(walk.end, f"{walk.reason}; start this replica with an empty store")
+        return grown
 
-    def _report(self, walk: LogWalk) -> None:
-        if walk.reason and not walk.incomplete and self._reported != walk.end:
-            self._reported = walk.end
-            _log.error("queues stop growing: log at %d: %s; start this replica with an empty store", walk.end, walk.reason)
+    def _say(self, offset: int, problem: str) -> None:
+        if self._reported != offset:
+            self._reported = offset
+            _log.error("queues do not grow beyond log offset %d: %s", offset, problem)
 
     def _take_pending(self, target: int) -> list[Record]:
         pending, taken = self._pending, []
@@ -134,5 +146,10 @@ class Dispatcher:
 
     def _write_run(self, key: tuple[str, int], run: _Run, grown: dict[tuple[str, int], int]) -> None:
         queue = self._queues.get_or_create(*key)
-        if queue is not None and run.first_slot >= 0 and queue.append(run.first_slot, run.entries, run.last_physical):
-            grown[key] = queue.max_offset
+        if queue is None or run.first_slot < 0:
+            return
+        try:
+            if queue.append(run.first_slot, run.entries, run.last_physical):
+                grown[key] = queue.max_offset
+        except LogError as error:  # the other queues go on
+            self._say(run.last_physical, str(error))

@@ -35,9 +35,7 @@ class OpenFiles:
         fd = os.open(path, flags, 0o644)
         if create_bytes:
             os.ftruncate(fd, create_bytes)  # sparse: thousands of queues must not cost their full size
-            queue = os.path.dirname(path)
-            topic = os.path.dirname(queue)
-            self._dirty_folders.update((queue, topic, os.path.dirname(topic)))
+            self._mark_folders(path)
         self._fds[path] = fd
         while len(self._fds) > self._limit:
             os.close(self._fds.popitem(last=False)[1])
@@ -48,6 +46,16 @@ class OpenFiles:
         if os.pwrite(self.fd(path, create_bytes), data, position) != len(data):
             raise OSError(errno.ENOSPC, "short write", path)
         self._dirty.add(path)
+
+    def mark_unsynced(self, path: str) -> None:
+        """A file and its name may not be durable."""
+        self._dirty.add(path)
+        self._mark_folders(path)
+
+    def _mark_folders(self, path: str) -> None:
+        queue = os.path.dirname(path)
+        topic = os.path.dirname(queue)
+        self._dirty_folders.update((queue, topic, os.path.dirname(topic)))
 
     def take_unsynced(self) -> tuple[list[str], list[str]]:
         """(files, folders) written since the last call; the caller makes them durable with `sync_files`."""

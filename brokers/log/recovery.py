@@ -60,8 +60,9 @@ def recover(
     dispatcher.restart_at(start)
     dispatcher.build(confirmed)
     end = confirmed.walk.end
-    cut = log.set_recovered_end(end)
+    cut = log.set_recovered_end(end, checkpoint.flushed_offset)
     queues.truncate(end)
+    queues.mark_unsynced(checkpoint.flushed_offset)
     dispatcher.restart_at(max(confirmed.end, start) if end > start else end)
     confirm = max(confirmed.end, log.min_offset) if confirmed.end >= 0 else max(log.min_offset, min(trusted, start, end))
     return RecoveryReport(

@@ -182,12 +182,19 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
         CommitLog(tmp_path, FILE)
 
 
-def test_an_empty_last_file_is_removed(tmp_path: Path) -> None:
+@pytest.mark.parametrize("size", [0, 500])
+def test_a_last_file_that_was_never_finished_is_removed(tmp_path: Path, size: int) -> None:
     log = open_log(tmp_path)
     append(log, 300)
     log.close()
-    (tmp_path / f"{1024:020d}").touch()
+    (tmp_path / f"{1024:020d}").write_bytes(bytes(size))
     assert open_log(tmp_path).file_starts == (0,)
+
+
+def test_a_short_last_file_with_data_is_refused(tmp_path: Path) -> None:
+    (tmp_path / f"{0:020d}").write_bytes(encoded(sized(300)))
+    with pytest.raises(LogError, match="has 300 bytes"):
+        CommitLog(tmp_path, FILE)
 
 
 def test_flush_may_run_beside_appends(tmp_path: Path) -> None:

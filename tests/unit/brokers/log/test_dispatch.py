@@ -9,7 +9,7 @@ from brokers.log.dispatch import Dispatcher
 from brokers.log.records import Record
 from brokers.log.scan import LogWalk
 from brokers.log.store import MessageStore
-from tests.unit.brokers.log.log_samples import GOLDEN, NOW_MS, message, sized, small_store
+from tests.unit.brokers.log.log_samples import GOLDEN, NOW_MS, encoded, message, sized, small_store
 
 
 def replica_of(source: MessageStore, root: Path) -> MessageStore:
@@ -129,6 +129,29 @@ def test_bytes_that_are_no_record_stop_the_queues_and_are_said_once(tmp_path: Pa
     assert store.dispatched_offset == end
     assert [record.message for record in caplog.records].count(caplog.records[0].message) == 1
     assert "start this replica with an empty store" in caplog.records[0].message
+
+
+def test_a_disk_that_takes_no_entries_costs_only_time(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    store = small_store(tmp_path)
+    for number in range(5):
+        store.put(message(queue_id=number % 2), NOW_MS)
+    (tmp_path / "consumequeue" / "T").touch()  # no folder can be made here
+    for _ in range(2):
+        assert store.dispatch_to(store.log_end) == []
+    assert store.dispatched_offset == 0
+    assert len(caplog.records) == 1
+    (tmp_path / "consumequeue" / "T").unlink()
+    assert sorted(store.dispatch_to(store.log_end)) == [("T", 0, 3), ("T", 1, 2)]
+
+
+def test_a_queue_offset_that_jumps_far_stops_only_its_queue(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    store = small_store(tmp_path)
+    for slot, queue_id in ((0, 0), (1 << 50, 0), (0, 1)):
+        end = store.log_end
+        store.append_raw(end, encoded(message(queue_id=queue_id), slot, end))
+    store.dispatch_to(store.log_end)
+    assert (store.queue_bounds("T", 0), store.queue_bounds("T", 1)) == ((0, 1), (0, 1))
+    assert "jumps from 1" in caplog.text
 
 
 def test_a_queue_id_out_of_range_does_not_stop_the_others(tmp_path: Path) -> None:

@@ -1,6 +1,8 @@
 """Opening a store after every kind of end: kill, torn tail, lost writes, cut in between."""
 
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -231,3 +233,47 @@ def test_a_log_that_fills_its_file_goes_on_in_the_next(tmp_path: Path) -> None:
     again = MessageStore(tmp_path, store.config, same_boot=True)
     assert again.log_end == 4096
     assert again.put(sized(100), NOW_MS).physical_offset == 4096
+
+
+def test_what_a_killed_run_wrote_is_made_durable_by_the_next(tmp_path: Path) -> None:
+    killed(tmp_path, messages=60, checkpoint_at=30)
+    store = small_store(tmp_path, same_boot=True)
+    assert store.log.flushed_offset == store.checkpoint_read.flushed_offset < store.log_end
+    files, folders = store.queues.take_unsynced()
+    assert [path.rsplit("/", 2)[1:] for path in files] == [
+        [queue, f"{start:020d}"] for queue in "01" for start in (200, 400)
+    ]
+    assert len(folders) == 4
+    assert store.flush() == store.log_end
+
+
+WRITER = """
+import sys
+from pathlib import Path
+from tests.unit.brokers.log.log_samples import message, small_store, NOW_MS
+store = small_store(Path(sys.argv[1]))
+number = 0
+while True:
+    end = store.put(message(queue_id=number % 3, body=b"%d" % number), NOW_MS + number).end_offset
+    store.dispatch_to(end)
+    print(number, end, flush=True)
+    number += 1
+"""
+
+
+def test_a_process_killed_in_the_middle_of_writing_loses_nothing(tmp_path: Path) -> None:
+    root = Path(__file__).parents[4]
+    writer = subprocess.Popen([sys.executable, "-c", WRITER, str(tmp_path)], stdout=subprocess.PIPE, text=True, cwd=root)
+    assert writer.stdout is not None
+    lines = [next(writer.stdout) for _ in range(500)]
+    writer.kill()
+    lines += writer.stdout.read().splitlines()
+    writer.wait()
+    writer.stdout.close()
+    number, end = map(int, lines[-1].split())
+    store = small_store(tmp_path, same_boot=True)
+    assert store.log_end >= store.confirm_offset >= end
+    store.dispatch_to(store.log_end)
+    for queue_id in range(3):
+        wanted = [b"%d" % n for n in range(queue_id, number + 1, 3)]
+        assert bodies(store, queue_id)[: len(wanted)] == wanted
