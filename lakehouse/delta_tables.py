@@ -83,6 +83,12 @@ def read(
     return found.sort_by([(name, "ascending") for name in order]).select(wanted)
 
 
+def milliseconds(times: pa.ChunkedArray) -> list[int | None]:
+    """A timestamp column as ms since 1970-01-01 UTC."""
+    whole = pc.cast(times, pa.timestamp("ms", tz="UTC"), safe=False)
+    return list(pc.cast(whole, pa.int64()).to_pylist())
+
+
 def high_water(tables_dir: Path, table: TableSpec) -> HighWater:
     """How far the table is, from its own rows."""
     names = [table.partition_column, table.offset_column]
@@ -108,9 +114,20 @@ def bronze_value(tables_dir: Path, bronze: TableSpec, topic: str, offset: int) -
     return rows["value"][0].as_py() if rows.num_rows else None
 
 
+def active_files(
+    tables_dir: Path, table: TableSpec, partition_column: str, values: Sequence[str]
+) -> dict[str, list[str]]:
+    """The files that make up the table now, per value of its partition column."""
+    found = open_table(tables_dir, table)
+    return {
+        value: found.file_uris(partition_filters=[(partition_column, "=", value)])
+        for value in values
+    }
+
+
 def count_rows(tables_dir: Path, table: TableSpec) -> int:
     """Number of rows of a table."""
-    return int(pc.count(read(tables_dir, table, columns=[table.offset_column])[0], mode="all").as_py())
+    return int(read(tables_dir, table, columns=[table.offset_column]).num_rows)
 
 
 def _bring_up(found: deltalake.DeltaTable, table: TableSpec) -> None:

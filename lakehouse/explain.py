@@ -1,0 +1,258 @@
+"""
+Why a broker set has the masters it had: each election with everything that is known about it.
+
+Responsible for joining decisions, the evidence in their commands and what brokers reported, all
+read from Delta without Spark. Refuses to know how it looks on a screen (`explain_text`).
+Times of different machines are put side by side as they are: they are as good as the clocks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from lakehouse import wording
+from lakehouse.decisions import Row, command_times, decision_rows, require_set
+from lakehouse.delta_tables import read
+from lakehouse.errors import NotLanded
+from lakehouse.tables import BY_NAME, ELECTIONS
+
+PHASES = ("detected", "probed", "received", "appended", "applied", "answered", "notified")
+# Broker events are shown up to the next election, but not longer than this.
+AFTERMATH_MS = 120_000
+# A broker's clock may be behind the controller's.
+CLOCK_SLACK_MS = 2_000
+EVENT_TABLES = (
+    "role_changed", "epoch_appended", "first_message_acknowledged", "ha_link_up",
+    "slave_caught_up", "log_truncated", "broker_started", "requests_forwarded",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class _Sources:
+    """Everything about one set, as rows."""
+
+    elections: list[Row]
+    commands: Mapping[int, Row]
+    decisions: list[Row]
+    events: Mapping[str, list[Row]]
+    times: Mapping[int, int]
+
+
+def explain(tables_dir: Path, broker_name: str, epoch: int | None = None) -> dict[str, Any]:
+    """
+    Every election of a set, or the one that began master epoch `epoch`.
+
+    Raises `NotLanded` for a set or an epoch that is not known.
+    """
+    require_set(tables_dir, broker_name)
+    sources = _sources(tables_dir, broker_name)
+    elections = [_election(i, sources) for i in range(len(sources.elections))]
+    if epoch is not None:
+        known = [e["result"]["master_epoch"] for e in elections if e["result"]]
+        elections = [e for e in elections if e["result"] and e["result"]["master_epoch"] == epoch]
+        if not elections:
+            raise NotLanded(
+                f"no election of {broker_name} began epoch {epoch}; "
+                f"known epochs: {', '.join(map(str, known)) or 'none'}"
+            )
+    return {"broker_name": broker_name, "elections": elections}
+
+
+def _sources(tables_dir: Path, broker_name: str) -> _Sources:
+    here = [("broker_name", "=", broker_name)]
+    commands = read(tables_dir, BY_NAME["silver/elect_master"], filters=here).to_pylist()
+    return _Sources(
+        elections=decision_rows(tables_dir, here, ELECTIONS),
+        commands={row["log_offset"]: row for row in commands},
+        decisions=decision_rows(tables_dir, here),
+        events={
+            name: read(tables_dir, BY_NAME[f"silver/{name}"], filters=here).to_pylist()
+            for name in EVENT_TABLES
+        },
+        times=command_times(tables_dir),
+    )
+
+
+def _election(index: int, sources: _Sources) -> dict[str, Any]:
+    row = sources.elections[index]
+    offset = row["command_offset"]
+    stamps = dict(row["phases"])
+    at_ms = sources.times.get(offset, row["published_at_ms"])
+    won = row["master_epoch"] is not None
+    phases = [{"phase": name, "at_ms": stamps[name]} for name in PHASES if name in stamps]
+    after = _aftermath(index, sources, at_ms) if won else []
+    began_ms = min((p["at_ms"] for p in phases), default=at_ms)
+    return {
+        "offset": offset,
+        "at_ms": at_ms,
+        "began_ms": began_ms,
+        "term": row["term"],
+        "decided_by": row["publisher"],
+        "cause": row["cause"],
+        "accepted": row["accepted"],
+        "refusal": row["refusal"],
+        "code": row["code"],
+        "labels": row["labels"],
+        "request": _request(sources.commands.get(offset)),
+        "previous": _previous(offset, sources),
+        "result": _result(row) if won else None,
+        "candidates": row["candidates"],
+        "phases": _with_distances(phases + after, began_ms),
+        "clients": _clients(index, sources, began_ms) if won else None,
+    }
+
+
+def _request(command: Row | None) -> dict[str, Any] | None:
+    """Who asked for the election, expecting what, on which evidence."""
+    if command is None:
+        return None
+    names = (
+        "issuer", "requested_by", "issued_at_ms", "broker_id", "designate",
+        "expected_master_epoch", "expected_set_epoch", "evidence",
+    )  # fmt: skip
+    return {name: command[name] for name in names}
+
+
+def _result(row: Row) -> dict[str, Any]:
+    names = (
+        "master_broker_id", "master_address", "master_epoch", "sync_state_set",
+        "sync_state_set_epoch",
+    )  # fmt: skip
+    return {name: row[name] for name in names}
+
+
+def _previous(offset: int, sources: _Sources) -> dict[str, Any]:
+    """Mastership and SyncStateSet as they were before the command."""
+    before: dict[str, Any] = {
+        "master_broker_id": None, "master_epoch": 0, "sync_state_set": [],
+    }  # fmt: skip
+    for change in _changes_before(offset, sources):
+        match change["kind"]:
+            case "MasterElected":
+                before = {name: change[name] for name in before}
+            case "MasterCleared":
+                before = {**before, "master_broker_id": None}
+            case "SyncStateSetAltered":
+                before = {**before, "sync_state_set": change["sync_state_set"]}
+    return before
+
+
+def _changes_before(offset: int, sources: _Sources) -> list[dict[str, Any]]:
+    earlier = (row for row in sources.decisions if row["command_offset"] < offset)
+    return [change for row in earlier for change in wording.changes_of(row["changes"])]
+
+
+def _window(index: int, sources: _Sources, at_ms: int) -> tuple[int, int]:
+    """The time in which broker events belong to the election."""
+    following = (row for row in sources.elections[index + 1 :] if row["master_epoch"] is not None)
+    next_row = next(following, None)
+    end_ms = at_ms + AFTERMATH_MS
+    if next_row is not None:
+        end_ms = min(end_ms, sources.times.get(next_row["command_offset"], end_ms))
+    return at_ms - CLOCK_SLACK_MS, end_ms
+
+
+def _aftermath(index: int, sources: _Sources, at_ms: int) -> list[dict[str, Any]]:
+    """What brokers reported after the election, as phases."""
+    row = sources.elections[index]
+    epoch, master = row["master_epoch"], row["master_broker_id"]
+    window = _window(index, sources, at_ms)
+    found = [
+        _phase(e, f"broker {e['broker_id']} is {e['role'].lower()}")
+        for e in _first_each(sources.events["role_changed"], "broker_id", master_epoch=epoch)
+    ]
+    for name, words in (
+        ("epoch_appended", "epoch entry durable"),
+        ("first_message_acknowledged", "first message acknowledged"),
+    ):
+        own = [e for e in sources.events[name] if e["epoch"] == epoch and e["broker_id"] == master]
+        found += [_phase(e, words) for e in own[:1]]
+    in_time = _in_window(sources.events, window)
+    links = [e for e in in_time["ha_link_up"] if e["broker_id"] == master]
+    found += [
+        _phase(e, f"link to {e['peer_broker_id']} up") for e in _first_each(links, "peer_broker_id")
+    ]
+    found += [
+        _phase(e, f"slave {e['slave_broker_id']} caught up")
+        for e in _first_each(in_time["slave_caught_up"], "slave_broker_id")
+    ]
+    found += [
+        _phase(e, f"broker {e['broker_id']} cut its log {e['from_offset']} -> {e['to_offset']}")
+        for e in in_time["log_truncated"]
+    ]
+    found += [
+        _phase(e, f"broker {e['broker_id']} started again") for e in in_time["broker_started"]
+    ]
+    return sorted(found, key=lambda phase: phase["at_ms"])
+
+
+def _in_window(
+    events: Mapping[str, list[Row]], window: tuple[int, int]
+) -> dict[str, list[Row]]:
+    first_ms, end_ms = window
+    return {
+        name: sorted(
+            (row for row in rows if first_ms <= row["at_ms"] < end_ms), key=lambda r: r["at_ms"]
+        )
+        for name, rows in events.items()
+    }
+
+
+def _first_each(rows: Sequence[Row], column: str, **same: object) -> list[Row]:
+    """The earliest row for each value of a column, among those with the same other values."""
+    found: dict[object, Row] = {}
+    for row in sorted(rows, key=lambda r: r["at_ms"]):
+        if all(row[name] == value for name, value in same.items()):
+            found.setdefault(row[column], row)
+    return list(found.values())
+
+
+def _phase(event: Row, words: str) -> dict[str, Any]:
+    return {"phase": words, "at_ms": event["at_ms"]}
+
+
+def _with_distances(phases: list[dict[str, Any]], began_ms: int) -> list[dict[str, Any]]:
+    """Each phase with the time since the beginning and since the phase before."""
+    found = []
+    before_ms = began_ms
+    for phase in phases:
+        at_ms = phase["at_ms"]
+        found.append({**phase, "since_start_ms": at_ms - began_ms, "took_ms": at_ms - before_ms})
+        before_ms = at_ms
+    return found
+
+
+def _clients(index: int, sources: _Sources, began_ms: int) -> dict[str, Any]:
+    """What clients saw: how long until sends were acknowledged again, what was forwarded."""
+    row = sources.elections[index]
+    epoch = row["master_epoch"]
+    acks = [
+        e["at_ms"] for e in sources.events["first_message_acknowledged"] if e["epoch"] == epoch
+    ]
+    window = _window(index, sources, began_ms)
+    forwarded = _in_window(sources.events, window)["requests_forwarded"]
+    whole_ms = _whole_again_ms(row, sources)
+    return {
+        "acknowledged_again_after_ms": min(acks) - began_ms if acks else None,
+        "set_whole_after_ms": None if whole_ms is None else whole_ms - began_ms,
+        "requests_forwarded": sum(event["count"] for event in forwarded),
+    }
+
+
+def _whole_again_ms(row: Row, sources: _Sources) -> int | None:
+    """When the set had all replicas again that the election looked at; None if not yet."""
+    everyone = {candidate["broker_id"] for candidate in row["candidates"]}
+    for decision in sources.decisions:
+        if decision["command_offset"] < row["command_offset"]:
+            continue
+        for change in wording.changes_of(decision["changes"]):
+            if change["kind"] not in ("MasterElected", "SyncStateSetAltered"):
+                continue
+            if change["kind"] == "MasterElected" and change["master_epoch"] > row["master_epoch"]:
+                return None
+            if everyone <= set(change["sync_state_set"]):
+                return sources.times.get(decision["command_offset"], decision["published_at_ms"])
+    return None

@@ -1,0 +1,149 @@
+"""
+History folded once more, and compared with what was published (P apart from its Spark types).
+
+Responsible for the two functions that Spark runs in its workers over Arrow batches: one folds
+commands in the order of offsets, one reads outcomes. Both report trouble as rows, so that the
+report names offsets. Refuses to hold a rule: it uses the fold of the controllers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from hashlib import sha256
+
+import pyarrow as pa
+
+from events import codec
+from events.outcomes import Outcome
+from lakehouse.timeline import Timeline
+from processors import canonical
+from processors.fold import Folder, HoleInLog, ReleaseTooOld
+
+ROWS_PER_ARROW_BATCH = 2_000
+
+FOLDED_SCHEMA = pa.schema(
+    [
+        pa.field("offset", pa.int64(), nullable=False),
+        pa.field("digest", pa.string()),
+        pa.field("outcome_hash", pa.string()),
+        pa.field("refusal", pa.string()),
+        pa.field("problem", pa.string()),
+    ]
+)
+PUBLISHED_SCHEMA = pa.schema(
+    [
+        pa.field("log_offset", pa.int64(), nullable=False),
+        pa.field("offset", pa.int64()),
+        pa.field("digest", pa.string()),
+        pa.field("outcome_hash", pa.string()),
+        pa.field("publisher", pa.string()),
+        pa.field("problem", pa.string()),
+    ]
+)
+FOLDED_COLUMNS = "offset long, digest string, outcome_hash string, refusal string, problem string"
+PUBLISHED_COLUMNS = (
+    "log_offset long, offset long, digest string, outcome_hash string, publisher string, "
+    "problem string"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Folded:
+    """What folding one record gave; without a digest when it could not be folded."""
+
+    offset: int
+    digest: str | None = None
+    outcome_hash: str | None = None
+    refusal: str | None = None
+    problem: str | None = None
+
+
+def refold(records: Iterable[tuple[int, bytes | None]]) -> Iterator[Folded]:
+    """
+    Fold commands that ascend by offset; ends after the first record that cannot be folded.
+
+    A broken promise of history (see `Timeline`) or a digest that its issuer saw otherwise is a
+    problem at its offset, after which folding goes on.
+    """
+    folder, timeline = Folder(), Timeline()
+    for offset, value in records:
+        if offset == folder.offset:
+            yield Folded(offset, problem="landed twice")
+            continue
+        try:
+            applied = folder.apply(offset, value or b"")
+        except HoleInLog as error:
+            yield Folded(offset, problem=f"records {error.expected} to {error.got - 1} are missing")
+            return
+        except ReleaseTooOld as error:
+            yield Folded(offset, problem=str(error))
+            return
+        problems = timeline.note(applied.outcome.changes)
+        if applied.digest_agrees is False:
+            problems.append("its issuer had another digest")
+        outcome = applied.outcome
+        yield Folded(
+            offset,
+            outcome.digest.hex(),
+            outcome_hash(outcome),
+            outcome.refusal,
+            "; ".join(problems) or None,
+        )
+
+
+def outcome_hash(outcome: Outcome) -> str:
+    """Names the content of an outcome, published or folded: what it says before its digest."""
+    return sha256(canonical.outcome_text(outcome).encode("ascii")).hexdigest()[:32]
+
+
+def fold_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """`refold` for `mapInArrow`: columns offset and value in, `FOLDED_SCHEMA` out."""
+    rows = ([f.offset, f.digest, f.outcome_hash, f.refusal, f.problem] for f in refold(_pairs(batches)))
+    return _in_batches(rows, FOLDED_SCHEMA)
+
+
+def publish_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Outcomes for `mapInArrow`: columns offset and value in, `PUBLISHED_SCHEMA` out."""
+    rows = (_published(offset, value) for offset, value in _pairs(batches))
+    return _in_batches(rows, PUBLISHED_SCHEMA)
+
+
+def _published(log_offset: int, value: bytes | None) -> list[object]:
+    try:
+        outcome = codec.decode(value or b"")
+    except codec.CodecError as error:
+        return [log_offset, None, None, None, None, f"{type(error).__name__}: {error}"]
+    if not isinstance(outcome, Outcome):
+        return [log_offset, None, None, None, None, f"a {type(outcome).__name__}, no outcome"]
+    return [
+        log_offset,
+        outcome.command_offset,
+        outcome.digest.hex(),
+        outcome_hash(outcome),
+        outcome.publisher,
+        None,
+    ]
+
+
+def _pairs(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, bytes | None]]:
+    for batch in batches:
+        columns = (batch.column(name).to_pylist() for name in ("offset", "value"))
+        yield from zip(*columns, strict=True)
+
+
+def _in_batches(rows: Iterable[list[object]], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    gathered: list[list[object]] = []
+    for row in rows:
+        gathered.append(row)
+        if len(gathered) == ROWS_PER_ARROW_BATCH:
+            yield _batch(gathered, schema)
+            gathered = []
+    if gathered:
+        yield _batch(gathered, schema)
+
+
+def _batch(rows: list[list[object]], schema: pa.Schema) -> pa.RecordBatch:
+    columns = zip(*rows, strict=True)
+    arrays = [pa.array(column, field.type) for column, field in zip(columns, schema, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)

@@ -1,0 +1,99 @@
+"""
+How times, changes and tables of text are written for people (P).
+
+Responsible for words only; refuses to know where rows come from.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+Change = Mapping[str, Any]
+
+
+def moment(at_ms: int | None) -> str:
+    """A wall clock time with milliseconds, UTC; `-` when unknown."""
+    if at_ms is None or at_ms <= 0:
+        return "-"
+    text = datetime.fromtimestamp(at_ms // 1000, UTC).strftime("%Y-%m-%d %H:%M:%S")
+    return f"{text}.{at_ms % 1000:03d}"
+
+
+def duration(ms: int | None) -> str:
+    """A duration; `-` when unknown."""
+    if ms is None:
+        return "-"
+    return f"{ms} ms" if abs(ms) < 10_000 else f"{ms / 1000:.1f} s"
+
+
+def members(ids: Sequence[int] | None) -> str:
+    """A SyncStateSet."""
+    return "{" + ",".join(map(str, ids or ())) + "}"
+
+
+def changes_of(text: str) -> list[dict[str, Any]]:
+    """The changes of a decision, from the JSON in its row."""
+    found = json.loads(text)
+    return found if isinstance(found, list) else []
+
+
+def change_line(change: Change) -> str:
+    """One change in a few words."""
+    match change["kind"]:
+        case "ClusterStarted":
+            return f"cluster {change['cluster_id']}, rules {change['rules_version']}"
+        case "LeadershipClaimed":
+            return f"{change['controller_id']} leads in term {change['term']}"
+        case "BrokerIdApplied":
+            return f"id {change['broker_id']} given away"
+        case "BrokerRegistered":
+            return _registered(change)
+        case "MasterElected":
+            return (
+                f"master {change['master_broker_id']} in epoch {change['master_epoch']}, "
+                f"set {members(change['sync_state_set'])} epoch {change['sync_state_set_epoch']}"
+            )
+        case "MasterCleared":
+            return f"no master (was {change['previous_master']}): {change['reason']}"
+        case "SyncStateSetAltered":
+            return _altered(change)
+        case "BrokersCleaned":
+            whole = "whole set" if change["whole_set"] else members(change["broker_ids"])
+            return f"cleaned {whole}"
+        case "SettingsChanged":
+            return "settings " + ", ".join(f"{k}={v}" for k, v in change["settings"].items())
+        case "RulesActivated":
+            return f"rules {change['rules_version']}"
+    return str(change["kind"])
+
+
+def text_table(head: Sequence[str], rows: Sequence[Sequence[object]], indent: str = "") -> str:
+    """Rows under a head in columns of even width; the last column is not padded."""
+    texts = [[str(cell) for cell in row] for row in (head, *rows)]
+    widths = [max(len(row[i]) for row in texts) for i in range(len(head))]
+    return "\n".join(
+        indent + "  ".join(c.ljust(w) for c, w in zip(row, widths, strict=True)).rstrip()
+        for row in texts
+    )
+
+
+def _registered(change: Change) -> str:
+    notes = [] if change["clean"] else ["unclean"]
+    if change["restarted_master"]:
+        notes.append("restarted master")
+    return f"{change['broker_id']} at {change['broker_address']}" + (
+        f" ({', '.join(notes)})" if notes else ""
+    )
+
+
+def _altered(change: Change) -> str:
+    moved = [f"+{member}" for member in change["joined"]]
+    moved += [f"-{member}" for member in change["left"]]
+    why = f", {change['reason']}" if change["reason"] else ""
+    return (
+        f"set {members(change['sync_state_set'])} epoch {change['sync_state_set_epoch']}"
+        f" ({' '.join(moved)}{why})"
+    )

@@ -1,0 +1,96 @@
+"""
+Landed tables without Kafka and Spark: a log in memory, and its rows written by `deltalake`.
+
+Responsible for the shape of batches and for appending what `lakehouse.landing` says.
+Knows no rule and no column.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import deltalake
+import pyarrow as pa
+
+from events.codec import decode, encode
+from events.topics import BROKER_EVENTS_TOPIC, COMMANDS_TOPIC, OUTCOMES_TOPIC
+from lakehouse import delta_tables, landing
+from lakehouse.high_water import HighWater
+from lakehouse.tables import BRONZE, BY_NAME, TABLES, TIMESTAMP
+from processors.fold import Folder
+
+BEGAN = datetime(2026, 1, 1, tzinfo=UTC)
+BEGAN_MS = int(BEGAN.timestamp() * 1000)
+
+Record = tuple[str, int, int, bytes | None]
+"""Topic, partition, offset, value."""
+
+
+def batch_of(records: Sequence[Record]) -> pa.Table:
+    """Records as Spark's Kafka source gives them; each was taken a second after the one before."""
+    count = len(records)
+    times = [BEGAN + timedelta(seconds=offset) for _, _, offset, _ in records]
+    return pa.table(
+        {
+            "topic": pa.array([record[0] for record in records], pa.string()),
+            "partition": pa.array([record[1] for record in records], pa.int32()),
+            "offset": pa.array([record[2] for record in records], pa.int64()),
+            "timestamp": pa.array(times, TIMESTAMP),
+            "timestampType": pa.array([0] * count, pa.int32()),
+            "key": pa.array([None] * count, pa.binary()),
+            "value": pa.array([record[3] for record in records], pa.binary()),
+        }
+    )
+
+
+def command_records(values: Iterable[bytes]) -> list[Record]:
+    """Values as the command log from offset 0."""
+    return [(COMMANDS_TOPIC, 0, offset, value) for offset, value in enumerate(values)]
+
+
+def outcome_records(
+    values: Iterable[bytes],
+    publisher: str = "n0",
+    phases: Mapping[int, Mapping[str, int]] | None = None,
+) -> list[Record]:
+    """The outcomes that a controller would publish for these commands."""
+    folder, found = Folder(), []
+    for offset, value in enumerate(values):
+        outcome = replace(
+            folder.apply(offset, value).outcome,
+            publisher=publisher,
+            published_at_ms=BEGAN_MS + 1000 * offset + 5,
+            phases=dict((phases or {}).get(offset, {"applied": BEGAN_MS + 1000 * offset + 2})),
+        )
+        found.append((OUTCOMES_TOPIC, 0, offset, encode(outcome)))
+    return found
+
+
+def event_records(values: Iterable[bytes], partition: int = 0) -> list[Record]:
+    """Values as one partition of the broker events."""
+    return [(BROKER_EVENTS_TOPIC, partition, offset, value) for offset, value in enumerate(values)]
+
+
+def new_rows(tables_dir: Path, records: Sequence[Record], batch_id: int = 0) -> dict[str, pa.Table]:
+    """What each table would append for a batch, by its own high water."""
+    marks = delta_tables.high_waters(tables_dir, TABLES)
+    rows = landing.in_log_order(batch_of(records))
+    new = landing.silver_tables(rows, TABLES[1:], marks)
+    bronze = landing.bronze_rows(rows, marks.get(BRONZE.name, HighWater()), batch_id, BEGAN)
+    return {BRONZE.name: bronze, **new} if bronze.num_rows else new
+
+
+def land(tables_dir: Path, records: Sequence[Record], batch_id: int = 0) -> dict[str, pa.Table]:
+    """Append a batch to all tables, which are made if missing; gives what was appended."""
+    delta_tables.ensure_tables(tables_dir)
+    new = new_rows(tables_dir, records, batch_id)
+    for name, rows in new.items():
+        path = delta_tables.table_path(tables_dir, BY_NAME[name])
+        deltalake.write_deltalake(str(path), rows, mode="append")
+    return new
+
+
+def kinds(records: Iterable[Record]) -> list[str]:
+    """Class names of the records, for readable failures."""
+    return [type(decode(value or b"")).__name__ for *_, value in records]
