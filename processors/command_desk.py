@@ -7,15 +7,17 @@ Refuses to know: when an election or a claim is due.
 
 from __future__ import annotations
 
+from brokers.remoting.codes import ResponseCode
 from events.codec import COMMAND_FINGERPRINTS, MalformedRecord, encode
 from events.commands import ClaimLeadership, ClusterFormed, Command, RegisterBroker
 from events.outcomes import Outcome
-from brokers.remoting.codes import ResponseCode
 from processors import effects as fx
 from processors import gateway, responses
 from processors.core_context import CoreContext
+from processors.decide_refusals import Refusal
 from processors.effects import Effect
 from processors.elections import ElectionDesk
+from processors.fold import Applied
 from processors.forwarding import FORWARDED_FOR
 from processors.pending import PendingCommand, PendingCommands, Purpose, Waiter
 from processors.state import RULES_VERSION
@@ -106,7 +108,14 @@ class CommandDesk:
             raise gateway.BadRequest(f"the request has no encoding: {error}") from None
         stamps = {**(phases or {}), "received": self._context.wall_ms}
         self._pending.add(
-            PendingCommand(command_id, purpose, self._context.now_ms, stamps, waiters or [])
+            PendingCommand(
+                command_id,
+                purpose,
+                self._context.now_ms,
+                command.envelope.term,
+                stamps,
+                waiters or [],
+            )
         )
         return [fx.Append(command_id, data)]
 
@@ -126,13 +135,18 @@ class CommandDesk:
         pending.phases.setdefault("appended", self._context.wall_ms)
         return False
 
-    def applied(self, command_id: bytes) -> PendingCommand | None:
+    def applied(self, applied: Applied) -> PendingCommand | None:
         """What waited for this command here."""
         self._progress_ms = self._context.now_ms
-        pending = self._pending.take(command_id)
-        if pending is not None:
-            self._trouble_ms = None
-        return pending
+        pending = self._pending.get(applied.outcome.command_id)
+        if pending is None or applied.record is None:
+            return None
+        stale = applied.outcome.refusal == Refusal.STALE_TERM.name
+        if stale and applied.record.envelope.term != pending.term:
+            # A former leader's copy under the same id decided nothing; ours is still to come.
+            return None
+        self._trouble_ms = None
+        return self._pending.take(pending.command_id)
 
     def answers(self, pending: PendingCommand, outcome: Outcome) -> list[Effect]:
         """The answers to everybody who waited; the state is the one right after the command."""

@@ -172,7 +172,9 @@ class ControllerLog:
         if folder is None or folder.offset < 0:
             return
         # State is immutable; only the window of recent ids has to be copied.
-        recent = RecentCommands(dict(folder.recent.items()))
+        recent = RecentCommands()
+        for command_id, first in folder.recent.items():
+            recent.remember(command_id, first)
         still = Folder(folder.state, folder.offset, folder.digest, recent)
         try:
             await asyncio.to_thread(self._snapshots.write, still)

@@ -148,7 +148,7 @@ class ControllerCore:
         context.clock(now_ms, wall_ms)
         if applied.digest_agrees is False and applied.record is not None:
             return [fx.Halt(_divergence(applied))]
-        pending = self._commands.applied(outcome.command_id)
+        pending = self._commands.applied(applied)
         was_active = self.is_active
         self._follow(applied, pending)
         phases = {} if pending is None else dict(pending.phases)
@@ -257,6 +257,7 @@ class ControllerCore:
         if refused:
             self._context.leadership.refused(address, now_ms)
             return self._form_or_claim()
+        self._context.leadership.lost(address, now_ms)
         return [fx.Probe(one) for one in self._context.liveness.want_probes([address])]
 
     def on_reply_from_leader(
@@ -311,6 +312,7 @@ class ControllerCore:
         context.clock(now_ms, wall_ms)
         context.leadership.tick(now_ms)
         expired, probes = context.liveness.tick(now_ms)
+        probes += context.liveness.want_probes(context.leadership.probes_due(now_ms))
         effects: list[Effect] = [fx.Probe(address) for address in probes]
         for _, name, broker_id in expired:
             effects.append(fx.Note("warning", f"{name}: broker {broker_id} fell silent"))

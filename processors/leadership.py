@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 PEER_HEARTBEAT_MS = 200
 LEADER_SILENCE_MS = 1_000
@@ -21,6 +21,8 @@ CLAIM_MEMORY_MS = 30_000
 SILENCE_DOUBLINGS_MAX = 5
 """Two controllers that cannot hear each other must not depose each other every second."""
 OWN_STALL_MS = 500
+PROBE_AGAIN_MS = (20, 60, 150)
+"""A dying process may close its listening socket after its connections: ask again a few times."""
 
 
 @dataclass(slots=True)
@@ -33,6 +35,7 @@ class PeerSight:
     able: bool = True
     term: int = 0
     gone_ms: int | None = None
+    probes_due_ms: list[int] = field(default_factory=list)
 
 
 class Leadership:
@@ -72,6 +75,7 @@ class Leadership:
         if sight is None:
             return
         sight.heard_ms, sight.gone_ms = now_ms, None
+        sight.probes_due_ms.clear()
         sight.active, sight.able, sight.term = active, able, term
 
     def heard_through_log(self, issuer: str, term: int, now_ms: int) -> None:
@@ -86,12 +90,26 @@ class Leadership:
         for sight in self.peers.values():
             if sight.address == address:
                 known = True
+                sight.probes_due_ms.clear()
                 if sight.gone_ms is None:
                     sight.gone_ms = now_ms
         return known
 
-    def peer_at(self, address: str) -> bool:
-        return any(sight.address == address for sight in self.peers.values())
+    def lost(self, address: str, now_ms: int) -> None:
+        """The connection to `address` is gone: it is probed now, and a few times more."""
+        for sight in self.peers.values():
+            if sight.address == address:
+                sight.probes_due_ms = [now_ms + after_ms for after_ms in PROBE_AGAIN_MS]
+
+    def probes_due(self, now_ms: int) -> list[str]:
+        """The addresses of peers that must be probed (again) now."""
+        due: list[str] = []
+        for sight in self.peers.values():
+            waiting = [at_ms for at_ms in sight.probes_due_ms if at_ms > now_ms]
+            if len(waiting) < len(sight.probes_due_ms):
+                due.append(sight.address)
+            sight.probes_due_ms = waiting
+        return due
 
     def leader_lost_ms(self, now_ms: int) -> int | None:
         """Since when nobody leads as far as can be told from here; None while somebody does."""

@@ -24,6 +24,7 @@ SILENCE_MAX_S = 30.0
 """Bulk reading gives up when not one record came for so long."""
 PROGRESS_EVERY = 50_000
 PARTITION = 0
+FETCH_WAIT_MS = 20
 
 
 class LogUnreachable(Exception):
@@ -50,6 +51,8 @@ class LogReader:
                 "enable.partition.eof": True,
                 "auto.offset.reset": "error",
                 "isolation.level": "read_uncommitted",
+                # A new read waits until the fetch of the former one has come back.
+                "fetch.wait.max.ms": FETCH_WAIT_MS,
             }
         )
 

@@ -39,6 +39,7 @@ class PendingCommand:
     command_id: bytes
     purpose: Purpose
     issued_ms: int
+    term: int
     phases: dict[str, int]
     waiters: list[Waiter] = field(default_factory=list)
     unknown: bool = False
