@@ -198,14 +198,15 @@ def detach(folder: DataFolder, words: list[str], say: Callable[[str], None], tie
 def _follow(folder: DataFolder, process: subprocess.Popen[bytes], output: Path, say: Callable[[str], None]) -> None:
     deadline = time.monotonic() + DETACH_TIMEOUT_S
     with output.open("r", encoding="utf-8", errors="replace") as lines:
-        rest = ""
+        rest, problems = "", []
         while True:
             ended = process.poll() is not None
             rest += lines.read()
             *whole, rest = rest.split("\n")
-            problems = [line for line in whole if line.startswith("regent: ")]
             for line in whole:
-                if line and line not in problems:
+                if line.startswith("regent: "):
+                    problems.append(line)
+                elif line:
                     say(line)
             if ended:
                 text = problems[-1].removeprefix("regent: ") if problems else f"it ended with code {process.returncode}"

@@ -76,9 +76,9 @@ def sets_of(processes: list[dict[str, Any]]) -> dict[str, Any]:
     for one in sets.values():
         for member in one.get("members", []):
             own = brokers.get(member["address"]) or {}
-            for name in ("end_offset", "confirm_offset"):  # the broker knows it newer than the last heartbeat said
-                if own.get(name) is not None:
-                    member[name] = own[name]
+            for shown, name in (("end_offset", "log_end"), ("confirm_offset", "confirm_offset")):
+                if own.get(name) is not None:  # newer than what the last heartbeat said
+                    member[shown] = own[name]
     return sets
 
 

@@ -1,0 +1,99 @@
+"""`regent explain | history | state | verify`: questions to the Delta tables of a cluster, running or not."""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import json
+from pathlib import Path
+from typing import Any
+
+from infra.cli_up import add_dir
+from infra.data_folder import DataFolder
+from infra.problems import EXIT_DONE, EXIT_FAILED, EXIT_USAGE, Problem
+
+
+def add_arguments(parser: argparse.ArgumentParser, verb: str) -> None:
+    """Flags of the four questions."""
+    add_dir(parser)
+    parser.add_argument("--tables", type=Path, metavar="FOLDER", help="tables outside a data folder (then --dir is not read)")
+    parser.add_argument("--json", action="store_true", help="one JSON document")
+    if verb in ("explain", "history"):
+        parser.add_argument("broker_set", metavar="SET", help="name of the broker set, e.g. broker-a",
+                            **({"nargs": "?"} if verb == "history" else {}))
+    if verb == "explain":
+        parser.add_argument("epoch", metavar="EPOCH", nargs="?", type=int, help="only the election that began this epoch")
+    if verb == "state":
+        parser.add_argument("--at", metavar="OFFSET|TIME", help="offset of a command, or ISO time in UTC (default: now)")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Ask; LakehouseErrors become one line."""
+    from lakehouse.errors import LakehouseError
+
+    folder = DataFolder(arguments.dir.absolute())
+    tables = arguments.tables or folder.tables
+    if arguments.tables is None:
+        folder.require()
+    if not tables.exists():
+        raise Problem(f"no tables in {tables}", "Start the landing job, or name another --dir.")
+    try:
+        return _ANSWERS[arguments.verb](tables, arguments)
+    except LakehouseError as error:
+        raise Problem(str(error), "'regent status' shows how far the landing job is.") from error
+
+
+def _show(model: dict[str, Any], text: str, arguments: argparse.Namespace) -> int:
+    print(json.dumps(model, indent=1, default=str) if arguments.json else text)
+    return EXIT_DONE
+
+
+def _explain(tables: Path, arguments: argparse.Namespace) -> int:
+    from lakehouse import explain, explain_text
+
+    model = explain.explain(tables, arguments.broker_set, arguments.epoch)
+    return _show(model, explain_text.explain_text(model), arguments)
+
+
+def _history(tables: Path, arguments: argparse.Namespace) -> int:
+    from lakehouse import decisions
+
+    model = decisions.history(tables, arguments.broker_set)
+    return _show(model, decisions.history_text(model), arguments)
+
+
+def _state(tables: Path, arguments: argparse.Namespace) -> int:
+    from lakehouse import state_at
+
+    model = state_at.state_at(tables, **moment_of(arguments.at))
+    return _show(model, state_at.state_text(model), arguments)
+
+
+def moment_of(text: str | None) -> dict[str, int]:
+    """`--at` as an offset or as ms since 1970; Problem when it is neither. A time without zone is UTC."""
+    if text is None:
+        return {}
+    if text.isdigit():
+        return {"offset": int(text)}
+    try:
+        moment = datetime.datetime.fromisoformat(text)
+    except ValueError:
+        raise Problem(f"--at {text!r} is neither an offset nor a time",
+                      "Write for example 42 or 2026-11-21T10:00:00Z.", EXIT_USAGE) from None
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=datetime.UTC)
+    return {"at_ms": int(moment.timestamp() * 1000)}
+
+
+def _verify(tables: Path, arguments: argparse.Namespace) -> int:
+    from infra import jar_store
+    from infra.java import find_java
+    from lakehouse import verify
+
+    java = find_java()
+    model = verify.verify(tables, jars_dir=jar_store.check("spark"), java_home=java.home)
+    _show(model, verify.verify_text(model), arguments)
+    return EXIT_DONE if model["equal"] else EXIT_FAILED
+
+
+_ANSWERS = {"explain": _explain, "history": _history, "state": _state, "verify": _verify}
