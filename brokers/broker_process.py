@@ -35,7 +35,8 @@ from brokers.remoting.connection import Connection, split_address
 from brokers.remoting.server import Dispatcher, RemotingServer
 from brokers.replica.config import ReplicaConfig
 from brokers.replica.core import ReplicaCore
-from brokers.replica.driver import ReplicaDriver, ReplicaHooks
+from brokers.replica.driver import ReplicaDriver
+from brokers.replica.hooks import ReplicaHooks
 from brokers.role_switch import RoleSwitch
 from brokers.service.admin import AdminRequests, BrokerStatus
 from brokers.service.client_service import ClientService

@@ -41,6 +41,11 @@ class Forwarder:
         self._in_flight_bytes = 0
         self.forwarded = 0
 
+    @property
+    def waiting(self) -> int:
+        """Requests that are on their way to a master, or wait for one."""
+        return self._in_flight
+
     def by_master(self, serve: Serve, timeout_ms: int = CALL_TIMEOUT_MS) -> Serve:
         """A handler that serves as master and otherwise finds one."""
 

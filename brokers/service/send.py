@@ -100,6 +100,9 @@ class SendService:
         return self._accept(connection, request, send, config)
 
     async def _first_send(self, connection: Connection, request: RemotingCommand, send: SendRequest) -> RemotingCommand | None:
+        reason = self._mastership.write_refusal()
+        if reason is not None:
+            return request.reply(ResponseCode.SYSTEM_ERROR, remark=reason)
         refused = await self._create_topic(send)
         if refused is not None:
             return _refuse(request, refused)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from brokers.remoting import fastjson
 from brokers.remoting.client import RemotingClient
 from brokers.remoting.command import RemotingCommand
-from brokers.remoting.connection import Connection
+from brokers.remoting.connection import Connection, RemotingError
 from brokers.remoting.server import RemotingServer
 
 
@@ -52,7 +52,7 @@ class ScriptedController:
         for address, _ in self.addresses.values():
             try:
                 await self.client.send_oneway(address, RemotingCommand.request(1008, ext, body, oneway=True))
-            except OSError:
+            except RemotingError:
                 continue
 
     def _facts(self) -> dict[str, str]:

@@ -1,0 +1,121 @@
+"""Three brokers on real sockets: replication, forwarding, a change of master. The controller's part is scripted."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from brokers.broker_process import BrokerProcess
+from brokers.log.records import decode_messages
+from brokers.remoting import fastjson
+from brokers.remoting.client import RemotingClient
+from brokers.remoting.command import RemotingCommand
+from tests.support.brokers import broker_config, call, pull_request, send_request, start_broker, until
+from tests.support.scripted_controller import ScriptedController
+
+
+@pytest.fixture
+async def controller() -> AsyncIterator[ScriptedController]:
+    scripted = ScriptedController()
+    await scripted.start()
+    yield scripted
+    await scripted.close()
+
+
+@pytest.fixture
+async def client() -> AsyncIterator[RemotingClient]:
+    made = RemotingClient()
+    yield made
+    await made.close()
+
+
+@pytest.fixture
+async def brokers(tmp_path: Path, controller: ScriptedController) -> AsyncIterator[list[BrokerProcess]]:
+    made = []
+    for number in range(3):
+        config = broker_config(tmp_path / f"b{number}", [controller.address], min_in_sync_replicas=2)
+        made.append(await start_broker(config))
+        await until(lambda: made[-1].roles.role != "FENCED", f"broker {number} has a role")
+    await until(lambda: controller.members == [1, 2, 3], "all are members")
+    yield made
+    for broker in made:
+        await broker.stop("test")
+
+
+async def test_a_message_is_acknowledged_when_every_member_has_it(brokers: list[BrokerProcess], client: RemotingClient) -> None:
+    answer = await call(client, brokers[0], send_request("T", b"hello"))
+    assert answer.code == 0
+    assert [broker.store.log_end for broker in brokers] == [brokers[0].store.log_end] * 3
+    # Design S10: every member knew the topic before its first message was acknowledged.
+    assert all(broker.tables.topics.get("T") is not None for broker in brokers)
+
+
+async def test_a_slave_passes_sends_and_reads_on_to_its_master(brokers: list[BrokerProcess], client: RemotingClient) -> None:
+    answer = await call(client, brokers[1], send_request("T", b"hello"))
+    assert answer.code == 0 and answer.ext["queueOffset"] == "0"
+    pulled = await call(client, brokers[2], pull_request("T", 0, 0))
+    assert decode_messages(pulled.body)[0].fields.body == b"hello"
+    assert brokers[1].forwarder.forwarded == 1
+    where = {"consumerGroup": "cg", "topic": "T", "queueId": "0"}
+    await call(client, brokers[1], RemotingCommand.request(15, where | {"commitOffset": "1"}))
+    assert brokers[0].tables.offsets.query("cg", "T", 0) == 1
+    await until(lambda: brokers[2].tables.offsets.query("cg", "T", 0) == 1, "slaves copy consumer offsets")
+
+
+async def test_the_next_master_goes_on_and_the_old_one_forwards(
+    brokers: list[BrokerProcess], client: RemotingClient, controller: ScriptedController
+) -> None:
+    for number in range(20):
+        assert (await call(client, brokers[0], send_request("T", b"%d" % number))).code == 0
+    await controller.elect(2, [1, 2, 3])
+    await until(lambda: brokers[1].roles.serving and not brokers[0].roles.serving, "roles changed")
+    answers = [await call(client, brokers[0], send_request("T", b"%d" % number)) for number in range(20, 40)]
+    assert [answer.code for answer in answers] == [0] * 20 and answers[0].ext["queueOffset"] == "20"
+    bodies: list[bytes] = []
+    while len(bodies) < 40:
+        pulled = await call(client, brokers[1], pull_request("T", 0, len(bodies), suspend_ms=5_000))
+        bodies += [message.fields.body for message in decode_messages(pulled.body)]
+    assert bodies == [b"%d" % number for number in range(40)]
+    ends = {broker.store.log_end for broker in brokers}
+    assert len(ends) == 1
+    end = ends.pop()
+    logs = [broker.store.read_log(0, end) for broker in brokers]
+    assert logs[0] == logs[1] == logs[2]
+
+
+async def test_sends_during_an_election_are_held_and_answered(
+    brokers: list[BrokerProcess], client: RemotingClient, controller: ScriptedController
+) -> None:
+    assert (await call(client, brokers[0], send_request("T", b"first"))).code == 0
+    await brokers[0].stop("test")
+    held = [asyncio.ensure_future(call(client, brokers[1], send_request("T", b"held"))) for _ in range(5)]
+    await until(lambda: brokers[1].forwarder.waiting > 0, "sends are held")
+    await controller.elect(3, [2, 3])
+    assert [answer.code for answer in await asyncio.gather(*held)] == [0] * 5
+    status = fastjson.loads((await call(client, brokers[2], RemotingCommand.request(19002))).body)
+    assert isinstance(status, dict) and status["role"] == "MASTER" and status["master_epoch"] == 2
+
+
+async def test_a_killed_slave_leaves_the_set_and_writes_go_on(brokers: list[BrokerProcess], client: RemotingClient, controller: ScriptedController) -> None:
+    assert (await call(client, brokers[0], send_request("T", b"first"))).code == 0
+    await brokers[2].stop("test")
+    assert (await call(client, brokers[0], send_request("T", b"second"))).code == 0
+    await until(lambda: controller.members == [1, 2], "the set shrank")
+    again = await start_broker(brokers[2].config)
+    brokers.append(again)
+    await until(lambda: controller.members == [1, 2, 3], "the slave came back")
+    assert again.store.log_end == brokers[0].store.log_end
+
+
+async def test_without_enough_members_nothing_is_written(brokers: list[BrokerProcess], client: RemotingClient) -> None:
+    assert (await call(client, brokers[0], send_request("T", b"first"))).code == 0
+    await brokers[1].stop("test")
+    await brokers[2].stop("test")
+    await until(lambda: brokers[0].status().write_refusal, "the master notices")
+    end = brokers[0].store.log_end
+    answers = [await call(client, brokers[0], send_request(topic, b"x")) for topic in ("T", "New")]
+    assert [answer.code for answer in answers] == [1, 1] and "in-sync replicas not enough" in str(answers[0].remark)
+    assert brokers[0].store.log_end == end and brokers[0].tables.topics.get("New") is None
