@@ -227,7 +227,7 @@ def _elect_at_risk(
         if all(_is_present(c) for c in waiting):
             return _longest(waiting, candidates, (LABEL_AT_RISK,))
         return _nobody(candidates, "NOT_IN_SET", waiting=broker_set.unclean_members)
-    return _nobody(candidates, "NOT_IN_SET")
+    return _nobody(candidates, "NOT_IN_SET" if broker_set.has_had_master else "NOT_ASKING")
 
 
 def _longest(
