@@ -174,7 +174,8 @@ class SlaveLink:
     def truncated(self, ok: bool, end_offset: int, *, now_ms: int) -> list[SlaveEvent]:
         """Answer to CutWanted: the log now ends at `end_offset`. Not ok: no record starts there."""
         assert self.state is SlaveState.CUTTING
-        if not ok or end_offset != self._cut_to:
+        # A cut down to the first file leaves an empty log, and an empty log ends at 0.
+        if not ok or end_offset not in (self._cut_to, 0):
             return self._fail(f"cannot cut to {self._cut_to}: no record starts there", self._cut_to)
         self.end_offset = end_offset
         return self._become_transfer(end_offset, now_ms)

@@ -29,6 +29,7 @@ def consistent_offset(
     open_end = master_end if master_end >= master.newest_start else OFFSET_MAX
     for entry in reversed(local.entries):
         if master.entry(entry.epoch) == entry:
-            return min(local.end_of(entry.epoch, local_end), master.end_of(entry.epoch, open_end))
+            ends = local.end_of(entry.epoch, local_end), master.end_of(entry.epoch, open_end)
+            return min(*ends, local_end)
     first = local.entries[0].start_offset
-    return first if first == master.entries[0].start_offset else None
+    return min(first, local_end) if first == master.entries[0].start_offset else None
