@@ -144,6 +144,18 @@ def test_a_disk_that_takes_no_entries_costs_only_time(tmp_path: Path, caplog: py
     assert sorted(store.dispatch_to(store.log_end)) == [("T", 0, 3), ("T", 1, 2)]
 
 
+def test_entries_of_one_log_file_are_written_before_those_of_the_next(tmp_path: Path) -> None:
+    """Else a kill could leave an early message without entry behind a later file that has some."""
+    store = small_store(tmp_path)
+    for number in range(8):
+        store.put(message("AB"[number % 2], body=bytes(1000)), NOW_MS)
+    assert store.log_end > 8192
+    (tmp_path / "consumequeue" / "B").touch()  # the second queue of the first file cannot be written
+    store.dispatch_to(store.log_end)
+    assert store.queue_bounds("A", 0) == (0, 2)
+    assert store.queue_bounds("B", 0) == (0, 0)
+
+
 def test_a_queue_offset_that_jumps_far_stops_only_its_queue(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     store = small_store(tmp_path)
     for slot, queue_id in ((0, 0), (1 << 50, 0), (0, 1)):

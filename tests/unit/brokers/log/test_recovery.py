@@ -183,8 +183,9 @@ def test_a_clock_that_went_back_does_not_hide_unflushed_files(tmp_path: Path) ->
     store.put(sized(1000), NOW_MS + 60_000)
     store.dispatch_to(store.log_end)
     store.checkpoint()
-    for _ in range(6):
+    for _ in range(12):
         store.put(sized(1000), NOW_MS)  # the next master's clock is behind
+    store.dispatch_to(store.log_end)
     store.close(clean=False)
     assert small_store(tmp_path).recovery.scanned_from == 0
 
