@@ -13,10 +13,12 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
+from brokers.remoting.connection import split_address
+
 NAME = r"^[a-zA-Z0-9_-]{1,120}$"
 
 
-class ConfigError(Exception):
+class ConfigError(ValueError):
     """The configuration cannot be used; the text says where and why, in one line."""
 
 
@@ -62,13 +64,19 @@ class BrokerConfig(BaseModel):
     @field_validator("listen", "advertise", "ha_listen", "ha_advertise")
     @classmethod
     def _address(cls, value: str | None) -> str | None:
-        return value if value is None else checked_address(value)
+        return value if value is None else _checked_address(value)
 
     @field_validator("controllers", "name_servers", mode="before")
     @classmethod
     def _addresses(cls, value: object) -> object:
         parts = [part for part in value.split(";") if part] if isinstance(value, str) else value
-        return [checked_address(str(part)) for part in parts] if isinstance(parts, list) else parts
+        return [_checked_address(str(part)) for part in parts] if isinstance(parts, list) else parts
+
+    @field_validator("kafka", mode="before")
+    @classmethod
+    def _texts(cls, value: object) -> object:
+        # TOML has booleans and numbers; Kafka's clients take texts.
+        return {key: _kafka_text(one) for key, one in value.items()} if isinstance(value, dict) else value
 
     @property
     def advertised(self) -> str:
@@ -80,29 +88,31 @@ class BrokerConfig(BaseModel):
         return self.ha_advertise or self.ha_listen
 
 
-def checked_address(value: str) -> str:
-    """`host:port` as it stands; `ValueError` otherwise."""
-    host, separator, port = value.strip().rpartition(":")
-    if not separator or not host or not port.isdigit() or int(port) > 65_535:
-        raise ValueError(f"{value!r} is no host:port")
+def _checked_address(value: str) -> str:
+    split_address(value)
     return value.strip()
 
 
-def load(path: str | Path, overrides: Mapping[str, Any] | None = None) -> BrokerConfig:
-    """The configuration of a TOML file with flags over it; `ConfigError` with one line."""
-    try:
-        with Path(path).open("rb") as file:
-            fields = tomllib.load(file)
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise ConfigError(f"{path}: {error}") from error
-    return from_fields({**fields, **{key: value for key, value in (overrides or {}).items() if value is not None}}, str(path))
+def _kafka_text(value: object) -> object:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return str(value) if isinstance(value, int | float) else value
 
 
-def from_fields(fields: Mapping[str, Any], source: str) -> BrokerConfig:
-    """The configuration out of plain values; `ConfigError` names `source` and the first field that is wrong."""
+def load(path: str | Path | None, overrides: Mapping[str, Any] | None = None) -> BrokerConfig:
+    """The TOML file (None: flags only) with `overrides` over it; overrides of None say nothing. Raises ConfigError."""
+    fields: dict[str, Any] = {}
+    if path is not None:
+        try:
+            fields = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+        except OSError as error:
+            raise ConfigError(f"{path} cannot be read: {error.strerror}") from None
+        except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+            raise ConfigError(f"{path} is not TOML: {error}") from None
+    fields.update({key: value for key, value in (overrides or {}).items() if value is not None})
     try:
-        return BrokerConfig.model_validate(dict(fields))
+        return BrokerConfig.model_validate(fields)
     except ValidationError as error:
         first = error.errors()[0]
-        place = ".".join(str(part) for part in first["loc"])
-        raise ConfigError(f"{source}: {place}: {first['msg']}") from error
+        place = ".".join(map(str, first["loc"])) or "configuration"
+        raise ConfigError(f"{path or 'flags'}: {place}: {first['msg']}") from None

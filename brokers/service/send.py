@@ -24,10 +24,10 @@ from brokers.service.forward import FORWARDED_FOR
 from brokers.service.request_fields import BadField
 from brokers.service.role_view import RoleView
 from brokers.service.send_request import (
-    REGION_ID, Refusal, SendRequest, answer_ext, has_property, parse_v1, parse_v2, property_value, refusal,
+    REGION_ID, Refusal, SendRequest, answer_ext, parse_v1, parse_v2, property_value, refusal,
     stored_properties, topic_refusal, with_property,
 )  # fmt: skip
-from brokers.service.topics import TopicConfig, TopicTable
+from brokers.service.topics import NOT_WRITABLE_BY_CLIENTS, TopicConfig, TopicTable
 from brokers.service.unique_key import UniqueKeys
 
 # Sends taken and not answered yet, and the bytes of their bodies; more is answered with SYSTEM_BUSY.
@@ -113,7 +113,7 @@ class SendService:
         return answer if answer is None or isinstance(answer, RemotingCommand) else await answer
 
     def _accept(self, connection: Connection, request: RemotingCommand, send: SendRequest, config: TopicConfig) -> Answer:
-        refused = topic_refusal(send.topic) or refusal(send, config, request.body)
+        refused = _forbidden(send.topic) or refusal(send, config, request.body)
         if refused is not None:
             return _refuse(request, refused)
         if self._waiting_sends >= WAITING_SENDS_MAX or self._waiting_bytes >= WAITING_BYTES_MAX:
@@ -145,7 +145,7 @@ class SendService:
                 for unit in decode_batch(request.body)
             ]
         properties = send.properties
-        if has_property(properties, "POP_CK"):
+        if "POP_CK" in properties:
             properties = _without(properties, "POP_CK")
         return [
             MessageFields(
@@ -218,6 +218,11 @@ class SendService:
 
 def _refuse(request: RemotingCommand, refused: Refusal) -> RemotingCommand:
     return request.reply(refused.code, remark=refused.remark)
+
+
+def _forbidden(topic: str) -> Refusal | None:
+    # A topic of the table has a valid name; only these must not be written to.
+    return topic_refusal(topic) if topic in NOT_WRITABLE_BY_CLIENTS else None
 
 
 def _answer_later(each: Pending, answer: Answer) -> None:

@@ -12,11 +12,12 @@ from dataclasses import dataclass
 from brokers.log.properties import PROPERTIES_BYTES_MAX
 from brokers.log.records import BODY_BYTES_MAX, SYS_FLAG_TRANSACTION_MASK
 from brokers.remoting.codes import ResponseCode
-from brokers.service.request_fields import I32_MAX, flag, number, text
+from brokers.service.request_fields import I32_MAX, I64_MAX, I64_MIN, flag, number, text
 from brokers.service.topics import DLQ_PREFIX, NOT_WRITABLE_BY_CLIENTS, PERM_WRITE, RETRY_PREFIX, TopicConfig, name_refusal
 
 REGION_ID = "DefaultRegion"
 TIMER_PROPERTIES = ("TIMER_DELIVER_MS", "TIMER_DELAY_MS", "TIMER_DELAY_SEC")
+UNSERVED_MARKS = ("TRAN_MSG", "DELAY", "TIMER_D")
 I32_MIN = -(2**31)
 
 
@@ -48,6 +49,17 @@ class SendRequest:
 
 def parse_v2(ext: Mapping[str, str]) -> SendRequest:
     """The header of 310 and 320; `BadField` when one is missing or no number."""
+    try:
+        # Every message of a Java producer comes this way: plain conversions first, the careful reader names what is wrong.
+        return SendRequest(
+            ext["a"], ext["b"], ext["c"], int(ext["d"]), int(ext["e"]), int(ext["f"]), int(ext["g"]), int(ext["h"]),
+            ext.get("i") or "", int(ext.get("j") or 0), ext.get("k") == "true", ext.get("m") == "true",
+        )  # fmt: skip
+    except (KeyError, ValueError):
+        return _parse_v2_carefully(ext)
+
+
+def _parse_v2_carefully(ext: Mapping[str, str]) -> SendRequest:
     return SendRequest(
         text(ext, "a"), text(ext, "b"), text(ext, "c"), number(ext, "d"), number(ext, "e"), number(ext, "f"),
         number(ext, "g"), number(ext, "h"), ext.get("i") or "", number(ext, "j", 0), flag(ext, "k"), flag(ext, "m"),
@@ -85,18 +97,29 @@ def refusal(request: SendRequest, config: TopicConfig, body: bytes) -> Refusal |
         return Refusal(ResponseCode.MESSAGE_ILLEGAL, f"the body of {len(body)} bytes is larger than {BODY_BYTES_MAX}")
     if not body:
         return Refusal(ResponseCode.SYSTEM_ERROR, "the message body is empty")
-    for field in (request.flag, request.sys_flag, request.reconsume_times):
-        if not I32_MIN <= field <= I32_MAX:
-            return Refusal(ResponseCode.MESSAGE_ILLEGAL, f"{field} does not fit its 32 bits in the log")
+    if not _numbers_fit(request):
+        return Refusal(ResponseCode.MESSAGE_ILLEGAL, "a number of the request does not fit its place in the log")
     return _unserved(request)
+
+
+def _numbers_fit(request: SendRequest) -> bool:
+    return (
+        I32_MIN <= request.flag <= I32_MAX
+        and I32_MIN <= request.sys_flag <= I32_MAX
+        and I32_MIN <= request.reconsume_times <= I32_MAX
+        and I64_MIN <= request.born_ms <= I64_MAX
+    )
 
 
 def _unserved(request: SendRequest) -> Refusal | None:
     # Storing these as ordinary messages would deliver them too early: a plain refusal keeps the promise.
-    if request.sys_flag & SYS_FLAG_TRANSACTION_MASK or has_property(request.properties, "TRAN_MSG"):
+    properties = request.properties
+    if not request.sys_flag & SYS_FLAG_TRANSACTION_MASK and not any(mark in properties for mark in UNSERVED_MARKS):
+        return None
+    if request.sys_flag & SYS_FLAG_TRANSACTION_MASK or has_property(properties, "TRAN_MSG"):
         return Refusal(ResponseCode.MESSAGE_ILLEGAL, "transaction messages are not served by this broker yet")
-    delay = (property_value(request.properties, "DELAY") or "").strip()
-    if delay.lstrip("0").isdigit() or any(has_property(request.properties, name) for name in TIMER_PROPERTIES):
+    delay = (property_value(properties, "DELAY") or "").strip()
+    if delay.lstrip("0").isdigit() or any(has_property(properties, name) for name in TIMER_PROPERTIES):
         return Refusal(ResponseCode.MESSAGE_ILLEGAL, "delayed messages are not served by this broker yet")
     return None
 

@@ -45,6 +45,7 @@ def test_names_are_checked_first(topic: str, code: int | None) -> None:
         ({}, {}, b"x" * (4 * 1024 * 1024 + 1), 13),
         ({}, {}, b"", 1),
         ({"flag": 2**31}, {}, b"x", 13),
+        ({"born_ms": 2**63}, {}, b"x", 13),
         ({"sys_flag": 4}, {}, b"x", 13),
         ({"properties": "TRAN_MSG\x01true\x02"}, {}, b"x", 13),
         ({"properties": "a\x01b\x02DELAY\x013\x02"}, {}, b"x", 13),
