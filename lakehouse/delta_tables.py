@@ -120,7 +120,7 @@ def active_files(
     """The files that make up the table now, per value of its partition column."""
     found = open_table(tables_dir, table)
     return {
-        value: found.file_uris(partition_filters=[(partition_column, "=", value)])
+        value: found.file_uris(file_pruning_predicate=[(partition_column, "=", value)])
         for value in values
     }
 

@@ -18,7 +18,7 @@ from events import codec
 from events.outcomes import Outcome
 from lakehouse.timeline import Timeline
 from processors import canonical
-from processors.fold import Folder, HoleInLog, ReleaseTooOld
+from processors.fold import Folder, ReleaseTooOld
 
 ROWS_PER_ARROW_BATCH = 2_000
 
@@ -29,6 +29,7 @@ FOLDED_SCHEMA = pa.schema(
         pa.field("outcome_hash", pa.string()),
         pa.field("refusal", pa.string()),
         pa.field("problem", pa.string()),
+        pa.field("missing_from", pa.int64()),
     ]
 )
 PUBLISHED_SCHEMA = pa.schema(
@@ -41,7 +42,10 @@ PUBLISHED_SCHEMA = pa.schema(
         pa.field("problem", pa.string()),
     ]
 )
-FOLDED_COLUMNS = "offset long, digest string, outcome_hash string, refusal string, problem string"
+FOLDED_COLUMNS = (
+    "offset long, digest string, outcome_hash string, refusal string, problem string, "
+    "missing_from long"
+)
 PUBLISHED_COLUMNS = (
     "log_offset long, offset long, digest string, outcome_hash string, publisher string, "
     "problem string"
@@ -57,39 +61,49 @@ class Folded:
     outcome_hash: str | None = None
     refusal: str | None = None
     problem: str | None = None
+    missing_from: int | None = None
+    """First of the records that are missing right before this one."""
 
 
 def refold(records: Iterable[tuple[int, bytes | None]]) -> Iterator[Folded]:
     """
-    Fold commands that ascend by offset; ends after the first record that cannot be folded.
+    Fold commands that ascend by offset.
 
-    A broken promise of history (see `Timeline`) or a digest that its issuer saw otherwise is a
-    problem at its offset, after which folding goes on.
+    A broken promise of history (see `Timeline`), a record that landed twice and a digest that its
+    issuer saw otherwise are problems at their offset. After a hole, or bytes that this release
+    cannot know, nothing is folded any more; further holes are still told.
     """
     folder, timeline = Folder(), Timeline()
+    folds, last = True, -1
     for offset, value in records:
-        if offset == folder.offset:
+        if offset == last:
             yield Folded(offset, problem="landed twice")
             continue
-        try:
-            applied = folder.apply(offset, value or b"")
-        except HoleInLog as error:
-            yield Folded(offset, problem=f"records {error.expected} to {error.got - 1} are missing")
-            return
-        except ReleaseTooOld as error:
-            yield Folded(offset, problem=str(error))
-            return
-        problems = timeline.note(applied.outcome.changes)
-        if applied.digest_agrees is False:
-            problems.append("its issuer had another digest")
-        outcome = applied.outcome
-        yield Folded(
-            offset,
-            outcome.digest.hex(),
-            outcome_hash(outcome),
-            outcome.refusal,
-            "; ".join(problems) or None,
-        )
+        if offset > last + 1:
+            folds = False
+            yield Folded(offset, missing_from=last + 1)
+        last = offset
+        if folds:
+            try:
+                yield _folded(folder, timeline, offset, value or b"")
+            except ReleaseTooOld as error:
+                folds = False
+                yield Folded(offset, problem=str(error))
+
+
+def _folded(folder: Folder, timeline: Timeline, offset: int, value: bytes) -> Folded:
+    applied = folder.apply(offset, value)
+    outcome = applied.outcome
+    problems = timeline.note(outcome.changes)
+    if applied.digest_agrees is False:
+        problems.append("its issuer had another digest")
+    return Folded(
+        offset,
+        outcome.digest.hex(),
+        outcome_hash(outcome),
+        outcome.refusal,
+        "; ".join(problems) or None,
+    )
 
 
 def outcome_hash(outcome: Outcome) -> str:
@@ -99,7 +113,10 @@ def outcome_hash(outcome: Outcome) -> str:
 
 def fold_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """`refold` for `mapInArrow`: columns offset and value in, `FOLDED_SCHEMA` out."""
-    rows = ([f.offset, f.digest, f.outcome_hash, f.refusal, f.problem] for f in refold(_pairs(batches)))
+    rows = (
+        [f.offset, f.digest, f.outcome_hash, f.refusal, f.problem, f.missing_from]
+        for f in refold(_pairs(batches))
+    )
     return _in_batches(rows, FOLDED_SCHEMA)
 
 

@@ -14,13 +14,15 @@ from pathlib import Path
 from typing import Any
 
 from events.topics import COMMANDS_TOPIC, OUTCOMES_TOPIC
-from lakehouse.delta_tables import active_files, table_path
+from lakehouse.delta_tables import active_files, read
 from lakehouse.errors import LakehouseError, NotLanded
 from lakehouse.refold import FOLDED_COLUMNS, PUBLISHED_COLUMNS, fold_batches, publish_batches
 from lakehouse.session import SparkSettings, build_session, stop_session
 from lakehouse.tables import BRONZE, BY_NAME
 
 PROBLEMS_SHOWN_MAX = 20
+ERROR_CHARS_MAX = 500
+MASTER_ROLE = "MASTER"
 BRONZE_FILE_COLUMNS = "partition int, offset long, value binary"
 
 
@@ -63,7 +65,7 @@ class Verdict:
         lines = [self._headline()]
         lines += [f"  missing in bronze: {_range(first, last)}" for first, last in self.missing]
         lines += [f"  {problem}" for problem in self.problems]
-        if self.unreadable:
+        if self.unreadable and self.first_mismatch is None:
             lines.append(f"  {self.unreadable} commands were refused unread, as published")
         if self.unproven:
             lines.append(f"  {self.unproven} commands are folded, their outcomes have not landed")
@@ -105,18 +107,16 @@ def verify_in(spark: Any, tables_dir: Path) -> Verdict:
     files = active_files(tables_dir, BRONZE, "topic", (COMMANDS_TOPIC, OUTCOMES_TOPIC))
     if not files[COMMANDS_TOPIC]:
         raise NotLanded(f"no commands have landed in {tables_dir}: has `regent land` run?")
-    frames = []
+    folded = _records(spark, files[COMMANDS_TOPIC]).mapInArrow(fold_batches, FOLDED_COLUMNS)
+    published = _published(spark, files[OUTCOMES_TOPIC])
+    joined = _joined(folded.cache(), published.cache())
     try:
-        records = _records(spark, files[COMMANDS_TOPIC]).cache()
-        folded = records.mapInArrow(fold_batches, FOLDED_COLUMNS).cache()
-        published = _published(spark, files[OUTCOMES_TOPIC]).cache()
-        frames = [records, folded, published]
-        return _compared(spark, tables_dir, records, folded, published)
+        return _compared(joined.cache(), _told(folded, published), tables_dir)
     except PySparkException as error:
-        reason = str(error).strip().splitlines()[0][:500]
+        reason = str(error).strip().splitlines()[0][:ERROR_CHARS_MAX]
         raise LakehouseError(f"bronze in {tables_dir} cannot be folded: {reason}") from error
     finally:
-        for frame in frames:
+        for frame in (joined, folded, published):
             frame.unpersist()
 
 
@@ -137,91 +137,90 @@ def _published(spark: Any, files: list[str]) -> Any:
     return _records(spark, files).mapInArrow(publish_batches, PUBLISHED_COLUMNS)
 
 
-def _compared(spark: Any, tables_dir: Path, records: Any, folded: Any, published: Any) -> Verdict:
+def _compared(joined: Any, told: list[Any], tables_dir: Path) -> Verdict:
+    """The verdict: first where history differs, then how far it is proven below that."""
     from pyspark.sql import functions as F
 
-    # Readers drop repeats by offset; a repeat that says something else is a mismatch too.
-    readable = published.where("offset is not null")
-    differs = F.expr("not (f.digest <=> p.digest and f.outcome_hash <=> p.outcome_hash)")
-    joined = (
-        folded.where("digest is not null")
-        .alias("f")
-        .join(readable.alias("p"), F.expr("f.offset = p.offset"), "left")
-        .select("f.offset", "f.digest", "p.publisher", F.expr("p.offset is not null").alias("has"),
-                differs.alias("differs"))
-        .cache()
-    )  # fmt: skip
-    try:
-        wrong = joined.where("has and differs").agg(
-            F.min("offset"), F.count_distinct("offset")
-        ).first()
-        right = joined.where("has and not differs")
-        if wrong[0] is not None:
-            right = right.where(F.col("offset") < wrong[0])
-        last = right.orderBy(F.desc("offset")).first()
-        verified = -1 if last is None else last["offset"]
-        commands, unreadable = folded.agg(
-            F.count("digest"), F.sum(F.expr("int(refusal in ('UNREADABLE', 'UNKNOWN_SCHEMA'))"))
-        ).first()
-        return Verdict(
-            verified_up_to=verified,
-            digest=None if last is None else last["digest"],
-            commands=commands,
-            compared=joined.where("has").select("offset").distinct().count(),
-            unproven=joined.where(~F.col("has") & (F.col("offset") > verified)).count(),
-            first_mismatch=wrong[0],
-            mismatches=wrong[1],
-            publishers=sorted(
-                row[0] for row in joined.where("has").select("publisher").distinct().collect()
-            ),
-            unreadable=unreadable or 0,
-            missing=_missing(records),
-            problems=_problems(spark, tables_dir, folded, published),
+    wrong, mismatches, commands, compared, unreadable, publishers = joined.agg(
+        F.expr("min(if(differs, offset, null))"),
+        F.expr("count_if(differs)"),
+        F.expr("count(*)"),
+        F.expr("count_if(has)"),
+        F.expr("count_if(refusal in ('UNREADABLE', 'UNKNOWN_SCHEMA'))"),
+        F.expr("array_sort(array_distinct(flatten(collect_list(publishers))))"),
+    ).first()
+    proven = joined.where("has and not differs")
+    if wrong is not None:
+        proven = proven.where(F.col("offset") < wrong)
+    verified, digest = proven.agg(F.max("offset"), F.max_by("digest", "offset")).first()
+    verified = -1 if verified is None else verified
+    return Verdict(
+        verified_up_to=verified,
+        digest=digest,
+        commands=commands,
+        compared=compared,
+        unproven=joined.where(~F.col("has") & (F.col("offset") > verified)).count(),
+        first_mismatch=wrong,
+        mismatches=mismatches,
+        publishers=publishers,
+        unreadable=unreadable,
+        missing=[
+            [row["missing_from"], row["offset"] - 1]
+            for row in told
+            if row["missing_from"] is not None
+        ],
+        problems=[row["problem"] for row in told if row["problem"]] + two_masters(tables_dir),
+    )
+
+
+def _joined(folded: Any, published: Any) -> Any:
+    """
+    One row per folded command, with what was published about it.
+
+    Readers drop repeats by offset, but a repeat that says something else differs too.
+    """
+    from pyspark.sql import functions as F
+
+    differs = "p.offset is not null and not (f.digest <=> p.digest and f.outcome_hash <=> p.outcome_hash)"
+    return (
+        folded.where("digest is not null").alias("f")
+        .join(published.alias("p"), F.expr("f.offset = p.offset"), "left")
+        .groupBy("f.offset")
+        .agg(
+            F.first("f.digest").alias("digest"),
+            F.first("f.refusal").alias("refusal"),
+            F.expr("count(p.offset) > 0").alias("has"),
+            F.expr(f"bool_or({differs})").alias("differs"),
+            F.expr("collect_set(p.publisher)").alias("publishers"),
         )
-    finally:
-        joined.unpersist()
-
-
-def _missing(records: Any) -> list[list[int]]:
-    from pyspark.sql import Window
-    from pyspark.sql import functions as F
-
-    before = F.lag("offset", 1, -1).over(Window.orderBy("offset"))
-    holes = records.select("offset", before.alias("before")).where("offset > before + 1")
-    rows = holes.orderBy("offset").limit(PROBLEMS_SHOWN_MAX).collect()
-    return [[row["before"] + 1, row["offset"] - 1] for row in rows]
-
-
-def _problems(spark: Any, tables_dir: Path, folded: Any, published: Any) -> list[str]:
-    found = [
-        f"offset {row['offset']}: {row['problem']}"
-        for row in folded.where("problem is not null")
-        .orderBy("offset").limit(PROBLEMS_SHOWN_MAX).collect()
-    ]  # fmt: skip
-    found += [
-        f"{OUTCOMES_TOPIC} offset {row['log_offset']} is unreadable: {row['problem']}"
-        for row in published.where("problem is not null")
-        .orderBy("log_offset").limit(PROBLEMS_SHOWN_MAX).collect()
-    ]  # fmt: skip
-    return found + _two_masters(spark, tables_dir)
-
-
-def _two_masters(spark: Any, tables_dir: Path) -> list[str]:
-    """Epochs in which more than one broker said that it is master."""
-    from pyspark.sql import functions as F
-
-    table = BY_NAME["silver/role_changed"]
-    rows = (
-        spark.read.format("delta").load(str(table_path(tables_dir, table)))
-        .where("upper(role) = 'MASTER'")
-        .groupBy("broker_name", "master_epoch")
-        .agg(F.sort_array(F.collect_set("broker_id")).alias("ids"))
-        .where("size(ids) > 1").orderBy("broker_name", "master_epoch")
-        .limit(PROBLEMS_SHOWN_MAX).collect()
     )  # fmt: skip
+
+
+def _told(folded: Any, published: Any) -> list[Any]:
+    """What folding and reading came upon, in words, with the holes."""
+    from pyspark.sql import functions as F
+
+    own = folded.where("problem is not null or missing_from is not null").select(
+        "offset", "missing_from", F.concat(F.lit("offset "), "offset", F.lit(": "), "problem").alias("problem")
+    )
+    others = published.where("problem is not null").select(
+        "log_offset", F.lit(None).cast("long"),
+        F.concat(F.lit(f"{OUTCOMES_TOPIC} offset "), "log_offset", F.lit(" is unreadable: "), "problem"),
+    )  # fmt: skip
+    return list(own.unionAll(others).orderBy("offset").limit(PROBLEMS_SHOWN_MAX).collect())
+
+
+def two_masters(tables_dir: Path) -> list[str]:
+    """Epochs in which more than one broker said that it is master."""
+    columns = ["broker_name", "master_epoch", "broker_id", "role"]
+    claimed: dict[tuple[str, int], set[int]] = {}
+    for row in read(tables_dir, BY_NAME["silver/role_changed"], columns=columns).to_pylist():
+        if row["role"].upper() == MASTER_ROLE:
+            claimed.setdefault((row["broker_name"], row["master_epoch"]), set()).add(row["broker_id"])
     return [
-        f"{row['broker_name']}: brokers {row['ids']} were masters in epoch {row['master_epoch']}"
-        for row in rows
+        f"{name}: brokers {sorted(ids)} were masters in epoch {epoch}"
+        for (name, epoch), ids in sorted(claimed.items())
+        if len(ids) > 1
     ]
 
 

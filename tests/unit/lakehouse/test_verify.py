@@ -1,0 +1,161 @@
+"""The proof, in a real Spark session, over small tables."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from events.broker_events import BrokerEventHeader, RoleChanged
+from events.codec import decode, encode
+from lakehouse.delta_tables import active_files, ensure_tables
+from lakehouse.errors import NotLanded
+from lakehouse.tables import BRONZE
+from lakehouse.verify import Verdict, verdict_text, verify_in
+from tests.support.control_history import History, seen, with_master
+from tests.support.landed_log import command_records, event_records, land, outcome_records
+
+pytestmark = pytest.mark.spark
+
+
+def history_with_failover() -> History:
+    history = with_master(1, 2, 3)
+    history.elect(-1, seen(1, alive=False), seen(2), seen(3), master_epoch=1)
+    history.alter((1, 2, 3), seen(1), seen(2), seen(3), set_epoch=0)
+    history.append(b"garbage")
+    return history
+
+
+def flip_value_byte(tables_dir: Path, offset: int) -> None:
+    """Change one byte of the value of a landed command, as a person with an editor would."""
+    for file in active_files(tables_dir, BRONZE, "topic", ("regent.commands",))["regent.commands"]:
+        path = file.removeprefix("file://")
+        rows = pq.ParquetFile(path).read()
+        offsets = rows["offset"].to_pylist()
+        if offset not in offsets:
+            continue
+        values = rows["value"].to_pylist()
+        value = bytearray(values[offsets.index(offset)])
+        value[-1] ^= 1
+        values[offsets.index(offset)] = bytes(value)
+        index = rows.schema.get_field_index("value")
+        pq.write_table(rows.set_column(index, rows.schema.field(index), [values]), path)
+        return
+    raise AssertionError(f"offset {offset} is not in bronze")
+
+
+def test_whole_history_is_verified_up_to_its_last_command(spark: Any, tmp_path: Path) -> None:
+    history = history_with_failover()
+    land(tmp_path, command_records(history.records) + outcome_records(history.records))
+    verdict = verify_in(spark, tmp_path)
+    last = len(history.records) - 1
+    assert (verdict.exit_code, verdict.verified_up_to) == (0, last)
+    assert verdict.digest == history.folder.digest.hex()
+    assert verdict.commands == verdict.compared == last + 1
+    assert verdict.unreadable == 1
+    assert verdict.publishers == ["n0"]
+    assert f"verified up to offset {last}" in verdict.text()
+    assert verdict_text(json.loads(json.dumps(verdict.as_dict()))) == verdict.text()
+
+
+def test_one_flipped_byte_is_named_by_its_offset(spark: Any, tmp_path: Path) -> None:
+    history = history_with_failover()
+    land(tmp_path, command_records(history.records) + outcome_records(history.records))
+    flip_value_byte(tmp_path, 7)
+    verdict = verify_in(spark, tmp_path)
+    assert (verdict.exit_code, verdict.first_mismatch, verdict.verified_up_to) == (1, 7, 6)
+    assert "at offset 7" in verdict.text()
+
+
+def test_a_missing_command_is_named(spark: Any, tmp_path: Path) -> None:
+    history = history_with_failover()
+    records = command_records(history.records)
+    land(tmp_path, records[:5] + outcome_records(history.records))
+    # As if a file of bronze had been lost: the landing job itself refuses such a batch.
+    marks_moved = [(topic, part, offset, value) for topic, part, offset, value in records[7:]]
+    append_to_bronze(tmp_path, marks_moved)
+    verdict = verify_in(spark, tmp_path)
+    assert (verdict.exit_code, verdict.missing, verdict.verified_up_to) == (1, [[5, 6]], 4)
+    assert "offsets 5 to 6" in verdict.text()
+
+
+def test_commands_without_outcome_are_counted_as_unproven(spark: Any, tmp_path: Path) -> None:
+    history = history_with_failover()
+    outcomes = outcome_records(history.records)[:-3]
+    land(tmp_path, command_records(history.records) + outcomes)
+    verdict = verify_in(spark, tmp_path)
+    last = len(history.records) - 1
+    assert (verdict.exit_code, verdict.unproven, verdict.verified_up_to) == (0, 3, last - 3)
+
+
+def test_an_outcome_published_twice_counts_once(spark: Any, tmp_path: Path) -> None:
+    history = history_with_failover()
+    outcomes = outcome_records(history.records)
+    again = [(t, p, o + len(outcomes), v) for t, p, o, v in outcome_records(history.records, "n1")]
+    land(tmp_path, command_records(history.records) + outcomes + again)
+    verdict = verify_in(spark, tmp_path)
+    assert (verdict.exit_code, verdict.compared) == (0, len(outcomes))
+    assert verdict.publishers == ["n0", "n1"]
+
+
+def test_an_outcome_that_says_something_else_is_a_mismatch(spark: Any, tmp_path: Path) -> None:
+    """The digest alone would not show it: it is copied from the right outcome."""
+    history = history_with_failover()
+    outcomes = outcome_records(history.records)
+    topic, partition, offset, value = outcomes[9]
+    lie = encode(replace(decode(value or b""), cause="another"))
+    outcomes[9] = (topic, partition, offset, lie)
+    land(tmp_path, command_records(history.records) + outcomes)
+    assert verify_in(spark, tmp_path).first_mismatch == 9
+
+
+def test_two_masters_in_one_epoch_are_a_problem(spark: Any, tmp_path: Path) -> None:
+    history = history_with_failover()
+    events = [
+        encode(RoleChanged(BrokerEventHeader(bytes(16), "c", "broker-a", i, "i", 1, 1),
+                           "MASTER", 2, i, "notified"))
+        for i in (2, 3)
+    ]  # fmt: skip
+    land(
+        tmp_path,
+        command_records(history.records)
+        + outcome_records(history.records)
+        + event_records(events),
+    )
+    verdict = verify_in(spark, tmp_path)
+    assert verdict.exit_code == 1
+    assert verdict.problems == ["broker-a: brokers [2, 3] were masters in epoch 2"]
+
+
+def test_nothing_landed_is_said_so(spark: Any, tmp_path: Path) -> None:
+    ensure_tables(tmp_path)
+    with pytest.raises(NotLanded, match="no commands have landed"):
+        verify_in(spark, tmp_path)
+
+
+def test_nothing_published_proves_nothing(spark: Any, tmp_path: Path) -> None:
+    land(tmp_path, command_records(history_with_failover().records))
+    verdict = verify_in(spark, tmp_path)
+    assert (verdict.exit_code, verdict.verified_up_to) == (1, -1)
+
+
+def test_an_unproven_verdict_is_not_a_success() -> None:
+    verdict = Verdict(verified_up_to=-1, digest=None, commands=0, compared=0, unproven=0)
+    assert verdict.exit_code == 1
+
+
+def append_to_bronze(tables_dir: Path, records: list[Any]) -> None:
+    import deltalake
+
+    from lakehouse import delta_tables, landing
+    from lakehouse.high_water import HighWater
+    from tests.support.landed_log import BEGAN, batch_of
+
+    mark = HighWater({("regent.commands", 0): records[0][2] - 1})
+    rows = landing.bronze_rows(batch_of(records), mark, 1, BEGAN)
+    path = delta_tables.table_path(tables_dir, BRONZE)
+    deltalake.write_deltalake(str(path), rows, mode="append")
