@@ -9,7 +9,8 @@ from events.changes import MasterCleared, MasterElected
 from events.commands import ElectMaster
 from events.outcomes import CandidateVerdict
 from processors.decide_refusals import Decision, Refusal
-from processors.elect import Candidate, Election, assess, elect, not_considered
+from processors.elect import Election, elect
+from processors.elect_candidates import Candidate, assess, not_considered
 from processors.state import EPOCH_MAX, NO_BROKER_ID, BrokerSet, ControllerState
 
 REASON_NOBODY = "NOBODY_ELECTABLE"

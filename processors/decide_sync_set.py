@@ -8,7 +8,7 @@ Refuses to know why the master wants it: what has caught up is the master's to j
 from events.changes import SyncStateSetAltered
 from events.commands import AlterSyncStateSet
 from processors.decide_refusals import Decision, Refusal
-from processors.elect import Candidate, assess
+from processors.elect_candidates import Candidate, assess
 from processors.state import EPOCH_MAX, BrokerSet, ControllerState
 
 REASON_PROPOSED = "PROPOSED"

@@ -5,42 +5,12 @@ Responsible for choosing among the replicas of one set and for saying why each w
 not. Refuses to know epochs to come, refusals and commands: it gets what they boil down to.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from events.envelope import ELECTION_PRIORITY_DEFAULT, ReplicaEvidence
 from events.outcomes import LABEL_AT_RISK, LABEL_DESIGNATED, LABEL_UNCLEAN, CandidateVerdict
-from processors.state import NO_BROKER_ID, BrokerSet, Replica
-
-ALIVE = "ALIVE"
-NOT_ALIVE = "NOT_ALIVE"
-STALE_INCARNATION = "STALE_INCARNATION"
-
-REASON_ASKED = "asked"
-REASON_STALE = "stale_incarnation"
-
-
-@dataclass(frozen=True, slots=True)
-class Candidate:
-    """One replica as an election sees it: the record, joined with the evidence."""
-
-    replica: Replica
-    in_set: bool
-    liveness: str
-    epoch: int
-    max_offset: int
-    priority: int
-
-    @property
-    def broker_id(self) -> int:
-        """Its controller id."""
-        return self.replica.broker_id
-
-    @property
-    def is_alive(self) -> bool:
-        """Whether its present incarnation counts as alive."""
-        return self.liveness == ALIVE
-
+from processors.elect_candidates import Candidate, absence_of, verdict_of
+from processors.state import NO_BROKER_ID, BrokerSet
 
 @dataclass(frozen=True, slots=True)
 class Election:
@@ -76,19 +46,6 @@ _RULES: Mapping[SortKey, tuple[str, str, str, str]] = {
 }
 
 
-def assess(
-    broker_set: BrokerSet, evidence: Iterable[ReplicaEvidence], asking_id: int = NO_BROKER_ID
-) -> tuple[Candidate, ...]:
-    """Return every replica of the set with what counts about it; who asks is alive."""
-    known: dict[int, ReplicaEvidence] = {}
-    for entry in evidence:
-        known.setdefault(entry.broker_id, entry)
-    return tuple(
-        _candidate(broker_set, replica, known.get(replica.broker_id), asking_id)
-        for replica in broker_set.replicas
-    )
-
-
 def elect(
     broker_set: BrokerSet,
     candidates: tuple[Candidate, ...],
@@ -115,46 +72,6 @@ def elect(
     return _elect_at_risk(broker_set, candidates, unclean_allowed)
 
 
-def not_considered(candidates: tuple[Candidate, ...]) -> tuple[CandidateVerdict, ...]:
-    """Return verdicts for an election that was refused before anyone was looked at."""
-    return tuple(_verdict(c, "NOT_CONSIDERED") for c in candidates)
-
-
-def _candidate(
-    broker_set: BrokerSet, replica: Replica, evidence: ReplicaEvidence | None, asking_id: int
-) -> Candidate:
-    in_set = replica.broker_id in broker_set.sync_state_set
-    liveness = _liveness(replica, evidence, asking_id)
-    if evidence is None:
-        priority = ELECTION_PRIORITY_DEFAULT
-        return Candidate(
-            replica, in_set, liveness, replica.last_epoch, replica.end_offset, priority
-        )
-    # Heartbeats of an earlier start are void (S5): what it registered with counts then.
-    counts = evidence.incarnation == replica.incarnation and evidence.epoch >= 0
-    return Candidate(
-        replica,
-        in_set,
-        liveness,
-        evidence.epoch if counts else replica.last_epoch,
-        evidence.max_offset if counts else replica.end_offset,
-        evidence.election_priority,
-    )
-
-
-def _liveness(replica: Replica, evidence: ReplicaEvidence | None, asking_id: int) -> str:
-    # Its first heartbeat may come after its question (`controller.md` 16, row 8).
-    if replica.broker_id == asking_id:
-        return ALIVE
-    if evidence is None:
-        return NOT_ALIVE
-    if not evidence.alive:
-        return STALE_INCARNATION if evidence.reason == REASON_STALE else NOT_ALIVE
-    if evidence.reason == REASON_ASKED or evidence.incarnation == replica.incarnation:
-        return ALIVE
-    return STALE_INCARNATION
-
-
 def _is_sound_member(candidate: Candidate) -> bool:
     replica = candidate.replica
     return candidate.in_set and candidate.is_alive and replica.clean and replica.is_registered
@@ -176,7 +93,7 @@ def _surviving_members(members: list[Candidate], winner: Candidate) -> tuple[int
 
 def _kept(broker_set: BrokerSet, candidates: tuple[Candidate, ...]) -> Election:
     verdicts = tuple(
-        _verdict(c, "MASTER_KEPT" if c.broker_id == broker_set.master_broker_id else "NOT_NEEDED")
+        verdict_of(c, "MASTER_KEPT" if c.broker_id == broker_set.master_broker_id else "NOT_NEEDED")
         for c in candidates
     )
     return Election(None, broker_set.sync_state_set, verdicts, master_kept=True)
@@ -259,12 +176,12 @@ def _won(
     verdicts = []
     for candidate in candidates:
         if candidate is winner:
-            verdicts.append(_verdict(candidate, "CHOSEN"))
+            verdicts.append(verdict_of(candidate, "CHOSEN"))
         elif order is None:
-            verdicts.append(_verdict(candidate, _absence(candidate) or others))
+            verdicts.append(verdict_of(candidate, absence_of(candidate) or others))
         else:
-            against = _absence(candidate) or _unfitness(candidate, order, eligible)
-            verdicts.append(_verdict(candidate, against or _behind(candidate, winner, order)))
+            against = absence_of(candidate) or _unfitness(candidate, order, eligible)
+            verdicts.append(verdict_of(candidate, against or _behind(candidate, winner, order)))
     return Election(winner.broker_id, members, tuple(verdicts), labels)
 
 
@@ -283,15 +200,8 @@ def _nobody(
             reason = "WAITING"
         elif otherwise == "NOT_IN_SET" or candidate.broker_id == named:
             reason = "NOT_IN_SET" if candidate.replica.clean else "UNCLEAN"
-        verdicts.append(_verdict(candidate, _absence(candidate) or reason))
+        verdicts.append(verdict_of(candidate, absence_of(candidate) or reason))
     return Election(None, (), tuple(verdicts))
-
-
-def _absence(candidate: Candidate) -> str:
-    """Return why it could not even stand, or nothing."""
-    if not candidate.replica.is_registered:
-        return "NOT_REGISTERED"
-    return "" if candidate.is_alive else candidate.liveness
 
 
 def _unfitness(candidate: Candidate, order: SortKey, eligible: frozenset[int] | None) -> str:
@@ -309,19 +219,3 @@ def _behind(candidate: Candidate, winner: Candidate, order: SortKey) -> str:
         if mine > best:
             return verdict
     raise AssertionError(f"{candidate} does not stand behind {winner}")
-
-
-def _verdict(candidate: Candidate, verdict: str) -> CandidateVerdict:
-    replica = candidate.replica
-    return CandidateVerdict(
-        replica.broker_id,
-        replica.address or None,
-        candidate.in_set,
-        candidate.is_alive,
-        replica.clean,
-        candidate.epoch,
-        candidate.max_offset,
-        candidate.priority,
-        verdict == "CHOSEN",
-        verdict,
-    )

@@ -12,7 +12,8 @@ from typing import Any
 
 from immutables import Map
 
-from processors.fold import FirstOutcome, Folder, RecentCommands
+from processors.fold import Folder
+from processors.fold_repeats import FirstOutcome, RecentCommands
 from processors.state import SUPPORTED_RULES, BrokerSet, ControllerState, Replica
 
 SNAPSHOT_VERSION = 1

@@ -2,7 +2,8 @@
 
 import pytest
 
-from processors.elect import assess, elect
+from processors.elect import elect
+from processors.elect_candidates import assess
 from processors.state import BrokerSet, Replica
 from tests.support.control_history import seen
 
