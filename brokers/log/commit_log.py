@@ -156,7 +156,7 @@ class CommitLog:
             if written != len(data):
                 raise OSError(errno.EIO, f"{written} of {len(data)} bytes written")
         except OSError as error:
-            raise self._failed("write", error) from error
+            raise self.fail("write", error) from error
         self.end_offset = offset + len(data)
 
     def append_raw(self, offset: int, data: bytes | memoryview) -> None:
@@ -189,11 +189,12 @@ class CommitLog:
             os.fsync(fd)  # its size must outlive a loss of power, or the file would be refused
             sync_directory(self._directory)
         except OSError as error:
-            raise self._failed("new file", error) from error
+            raise self.fail("new file", error) from error
         self._segments.append(_Segment(start, path, fd))
         self._starts.append(start)
 
-    def _failed(self, action: str, error: OSError) -> LogError:
+    def fail(self, action: str, error: OSError) -> LogError:
+        """No more writes from now on: `action` failed. Returns what to raise."""
         self.io_error = f"{action} failed: {error}"
         return LogError(f"commit log {self._directory}: {self.io_error}")
 
@@ -241,7 +242,7 @@ class CommitLog:
                 self.end_offset = offset if self._starts else 0
                 self.flushed_offset = min(self.flushed_offset, self.end_offset)
         except OSError as error:
-            raise self._failed("truncate", error) from error
+            raise self.fail("truncate", error) from error
 
     def _remove_files_from(self, offset: int) -> int:
         """Removes files that start at or above `offset`, newest first; returns bytes from `offset` to the last one's data."""
@@ -272,7 +273,7 @@ class CommitLog:
                     if segment.start < target and segment.start + self.file_bytes > self.flushed_offset:
                         os.fdatasync(segment.fd)
             except OSError as error:  # never tried again: the kernel may have dropped the pages
-                raise self._failed("flush", error) from error
+                raise self.fail("flush", error) from error
             self.flushed_offset = max(self.flushed_offset, min(target, self.end_offset))
         return self.flushed_offset
 

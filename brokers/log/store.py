@@ -9,8 +9,9 @@ One thread uses the store; what may run on another says so.
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from brokers.log import query
@@ -68,12 +69,14 @@ class MessageStore:
             self.root / "consumequeue", self.config.queue_file_bytes, self.config.open_queue_files_max
         )
         self._dispatcher = Dispatcher(self.log, self.queues)
-        self.checkpoint_read = read_checkpoint(self._checkpoint_path)
+        self._checkpoint_lock = threading.Lock()  # a checkpoint job beside a cut
+        self._cuts = 0
+        self._checkpoint = read_checkpoint(self._checkpoint_path)
         self.recovery: RecoveryReport = recover(
             self.log,
             self.queues,
             self._dispatcher,
-            self.checkpoint_read,
+            self._checkpoint,
             abnormal=self._abort.is_set(),
             same_boot=same_boot,
         )
@@ -161,8 +164,14 @@ class MessageStore:
     def truncate(self, to_offset: int) -> int:
         """Cuts log, queues and queue offsets at `to_offset`, durably; returns the new end (2.6)."""
         self._appender.forget_queue_offsets()
-        self.confirm_offset = min(self.confirm_offset, to_offset)
-        self._write_checkpoint(min(self.dispatched_offset, to_offset), self._dispatcher.last_store_ms)
+        with self._checkpoint_lock:
+            self._cuts += 1
+            self.confirm_offset = min(self.confirm_offset, to_offset)
+            known = self._checkpoint
+            # Written first: after a crash nothing may call bytes confirmed or durable that a new master replaces.
+            self._replace_checkpoint(
+                replace(known, flushed_offset=min(known.flushed_offset, to_offset), confirm_offset=self.confirm_offset)
+            )
         self.log.truncate(to_offset)
         self.queues.truncate(to_offset)
         self._dispatcher.restart_at(min(self.dispatched_offset, self.log.end_offset))
@@ -221,13 +230,16 @@ class MessageStore:
 
     def checkpoint_job(self) -> Callable[[], None]:
         """What makes log and queues durable and records it. Taken on the store's thread, to be called on any."""
-        dispatched, stored_ms = self.dispatched_offset, self._dispatcher.last_store_ms
+        dispatched, stored_ms, cuts = self.dispatched_offset, self._dispatcher.last_store_ms, self._cuts
         files, folders = self.queues.take_unsynced()
 
         def run() -> None:
             flushed = self.log.flush()
-            sync_files(files, folders)
-            self._write_checkpoint(min(flushed, dispatched), stored_ms)
+            try:
+                sync_files(files, folders)
+            except OSError as error:  # never tried again: the kernel may have dropped the pages
+                raise self.log.fail("flush of the queues", error) from error
+            self._write_checkpoint(min(flushed, dispatched), stored_ms, cuts)
 
         return run
 
@@ -235,8 +247,15 @@ class MessageStore:
         """`checkpoint_job`, done at once."""
         self.checkpoint_job()()
 
-    def _write_checkpoint(self, flushed: int, stored_ms: int) -> None:
-        write_checkpoint(self._checkpoint_path, Checkpoint(stored_ms, stored_ms, 0, flushed, self.confirm_offset))
+    def _write_checkpoint(self, flushed: int, stored_ms: int, cuts: int) -> None:
+        """Unless the log was cut since the numbers were taken: they may name bytes that are gone."""
+        with self._checkpoint_lock:
+            if cuts == self._cuts:
+                self._replace_checkpoint(Checkpoint(stored_ms, stored_ms, 0, flushed, self.confirm_offset))
+
+    def _replace_checkpoint(self, checkpoint: Checkpoint) -> None:
+        write_checkpoint(self._checkpoint_path, checkpoint)
+        self._checkpoint = checkpoint
 
     def close(self, *, clean: bool = True) -> None:
         """Ends use of the folder. `clean`: flush, record and remove the abort marker; without it, as after a kill."""

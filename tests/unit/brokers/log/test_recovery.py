@@ -239,7 +239,7 @@ def test_a_log_that_fills_its_file_goes_on_in_the_next(tmp_path: Path) -> None:
 def test_what_a_killed_run_wrote_is_made_durable_by_the_next(tmp_path: Path) -> None:
     killed(tmp_path, messages=60, checkpoint_at=30)
     store = small_store(tmp_path, same_boot=True)
-    assert store.log.flushed_offset == store.checkpoint_read.flushed_offset < store.log_end
+    assert 0 < store.log.flushed_offset < store.log_end
     files, folders = store.queues.take_unsynced()
     assert [path.rsplit("/", 2)[1:] for path in files] == [
         [queue, f"{start:020d}"] for queue in "01" for start in (200, 400)

@@ -93,6 +93,30 @@ def test_the_checkpoint_records_what_is_durable(tmp_path: Path) -> None:
     assert store.flush() == 800
 
 
+def test_a_checkpoint_job_from_before_a_cut_records_nothing(tmp_path: Path) -> None:
+    store = small_store(tmp_path)
+    for _ in range(3):
+        store.put(sized(200), NOW_MS)
+    store.dispatch_to(600)
+    store.checkpoint()
+    job = store.checkpoint_job()
+    store.truncate(200)
+    store.append_raw(200, encoded(sized(200), 1, 200))
+    job()
+    checkpoint = read_checkpoint(tmp_path / "checkpoint")
+    assert (checkpoint.flushed_offset, checkpoint.confirm_offset) == (200, 200)
+
+
+def test_a_cut_does_not_call_durable_what_was_never_flushed(tmp_path: Path) -> None:
+    store = small_store(tmp_path)
+    for _ in range(3):
+        store.put(sized(200), NOW_MS)
+    store.dispatch_to(600)
+    store.truncate(400)
+    checkpoint = read_checkpoint(tmp_path / "checkpoint")
+    assert (checkpoint.log_ms, checkpoint.flushed_offset, checkpoint.confirm_offset) == (0, 0, 400)
+
+
 def test_a_store_in_use_is_refused_with_the_way_out(tmp_path: Path) -> None:
     store = small_store(tmp_path)
     with pytest.raises(LogError, match="stop it, or choose another store folder"):
