@@ -1,0 +1,127 @@
+"""Requests to commands (controller.md 3, the request side)."""
+
+import pytest
+
+from brokers.remoting.command import RemotingCommand
+from events.commands import AlterSyncStateSet, CleanBrokerData, ElectMaster, RegisterBroker
+from events.envelope import Envelope, ReplicaEvidence
+from processors import gateway
+from processors.gateway import BadRequest
+
+ENVELOPE = Envelope(bytes(16), "cluster", 1, "c1", 0, "broker_request")
+
+
+def no_evidence(name: str, asker: int | None) -> tuple[ReplicaEvidence, ...]:
+    return ()
+
+
+def build(code: int, ext: dict[str, str], body: bytes = b"", evidence=no_evidence):  # type: ignore[no-untyped-def]
+    return gateway.COMMAND_BUILDERS[code](RemotingCommand.request(code, ext, body), ENVELOPE, evidence)
+
+
+def test_a_heartbeat_has_the_defaults_of_java() -> None:
+    ext = {"clusterName": "C", "brokerName": "a", "brokerId": "7", "brokerAddr": "h:1", "unknown": "x"}
+    beat = gateway.heartbeat_of(RemotingCommand.request(904, ext))
+    assert (beat.key, beat.address) == (("C", "a", 7), "h:1")
+    assert (beat.epoch, beat.max_offset, beat.confirm_offset) == (-1, -1, -1)
+    assert (beat.timeout_ms, beat.election_priority) == (10_000, 2_147_483_647)
+
+
+def test_a_heartbeat_without_broker_id_is_2005() -> None:
+    with pytest.raises(BadRequest) as caught:
+        gateway.heartbeat_of(RemotingCommand.request(904, {"clusterName": "C", "brokerName": "a", "brokerAddr": "h:1"}))
+    assert caught.value.code == 2005
+
+
+def test_a_java_registration_leaves_our_facts_unknown() -> None:
+    command = build(1003, {"clusterName": "C", "brokerName": "a", "brokerId": "1", "brokerAddress": "h:1", "invokeTime": "9"})
+    assert command == RegisterBroker(ENVELOPE, "C", "a", 1, "h:1")
+    assert gateway.introduction_of(command) == (("C", "a", 1), "h:1", None, None)
+
+
+def test_a_registration_of_ours_carries_incarnation_and_position() -> None:
+    ext = {
+        "clusterName": "C", "brokerName": "a", "brokerId": "1", "brokerAddress": "h:1", "regentIncarnation": "i",
+        "regentClean": "false", "regentHaAddress": "h:2", "regentLastEpoch": "3", "regentEndOffset": "700",
+    }  # fmt: skip
+    command = build(1003, ext)
+    assert command == RegisterBroker(ENVELOPE, "C", "a", 1, "h:1", "h:2", "i", False, 3, 700)
+    assert gateway.introduction_of(command) == (("C", "a", 1), "h:1", "i", (3, 700))
+
+
+def test_an_alter_sorts_the_wanted_members_and_asks_for_evidence_of_the_master() -> None:
+    asked = []
+
+    def evidence(name: str, asker: int | None) -> tuple[ReplicaEvidence, ...]:
+        asked.append((name, asker))
+        return (ReplicaEvidence(1, True, "asked"),)
+
+    ext = {"brokerName": "a", "masterBrokerId": "1", "masterEpoch": "4"}
+    command = build(1001, ext, b'{"syncStateSet":[3,1,3],"syncStateSetEpoch":9}', evidence)
+    assert isinstance(command, AlterSyncStateSet)
+    assert (command.new_sync_state_set, command.expected_set_epoch, command.expected_master_epoch) == ((1, 3), 9, 4)
+    assert asked == [("a", 1)] and command.evidence[0].reason == "asked"
+
+
+@pytest.mark.parametrize("body", [b"", b"{", b"[]", b'{"syncStateSet":1}', b'{"syncStateSet":[true]}', b'{"syncStateSet":["1"]}',
+                                  b'{"syncStateSet":[1],"syncStateSetEpoch":"x"}', b'{"syncStateSet":[99999999999999999999]}'])  # fmt: skip
+def test_an_alter_with_an_unreadable_body_is_refused_with_code_1(body: bytes) -> None:
+    with pytest.raises(BadRequest) as caught:
+        build(1001, {"brokerName": "a", "masterBrokerId": "1", "masterEpoch": "4"}, body)
+    assert caught.value.code == 1
+
+
+def test_an_election_without_fields_asks_for_nobody_in_particular() -> None:
+    command = build(1002, {})
+    assert isinstance(command, ElectMaster)
+    assert (command.cluster_name, command.broker_name, command.broker_id, command.designate) == ("", "", -1, False)
+    assert (command.expected_master_epoch, command.expected_set_epoch) == (None, None)
+
+
+@pytest.mark.parametrize(("designate", "asker"), [("false", 2), ("true", None)])
+def test_an_operators_wish_is_no_sign_of_life(designate: str, asker: int | None) -> None:
+    asked = []
+    build(1002, {"brokerName": "a", "brokerId": "2", "designateElect": designate}, b"", lambda name, who: asked.append(who) or ())
+    assert asked == [asker]
+
+
+def test_cleaning_reads_the_list_of_ids() -> None:
+    ext = {"clusterName": "C", "brokerName": "a", "brokerControllerIdsToClean": "3;1; 2;", "isCleanLivingBroker": "true"}
+    command = build(1011, ext)
+    assert isinstance(command, CleanBrokerData) and (command.broker_ids, command.clean_living) == ((1, 2, 3), True)
+    whole = build(1011, {"brokerName": "a", "brokerControllerIdsToClean": ""})
+    assert isinstance(whole, CleanBrokerData) and (whole.broker_ids, whole.clean_living) == (None, False)
+
+
+def test_cleaning_something_else_than_ids_is_2009() -> None:
+    with pytest.raises(BadRequest) as caught:
+        build(1011, {"brokerName": "a", "brokerControllerIdsToClean": "1;two"})
+    assert caught.value.code == 2009
+
+
+@pytest.mark.parametrize("text", ["zz", "ab", "ab" * 17])
+def test_a_command_id_must_be_16_bytes_in_hex(text: str) -> None:
+    with pytest.raises(BadRequest):
+        gateway.command_id_of(RemotingCommand.request(1001, {"regentCommandId": text}))
+
+
+def test_a_command_id_is_read() -> None:
+    assert gateway.command_id_of(RemotingCommand.request(1001)) is None
+    assert gateway.command_id_of(RemotingCommand.request(1001, {"regentCommandId": "ab" * 16})) == b"\xab" * 16
+
+
+@pytest.mark.parametrize("value", ["", "x", str(1 << 63), "1.5"])
+def test_a_number_must_be_one_and_fit(value: str) -> None:
+    with pytest.raises(BadRequest):
+        gateway.Fields({"n": value}).number("n")
+
+
+def test_names_are_bounded() -> None:
+    with pytest.raises(BadRequest):
+        gateway.Fields({"brokerName": "x" * 256}).text("brokerName")
+
+
+def test_operators_are_told_from_brokers() -> None:
+    assert gateway.cause_of(RemotingCommand.request(1002, {"designateElect": "true"})) == "operator_request"
+    assert gateway.cause_of(RemotingCommand.request(1011)) == "operator_request"
+    assert gateway.cause_of(RemotingCommand.request(1002)) == "broker_request"

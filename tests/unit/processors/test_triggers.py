@@ -1,0 +1,155 @@
+"""When the controller calls for an election (controller.md 9, design D8)."""
+
+from processors.liveness import DEFAULT_TIMEOUT_MS, Heartbeat, Liveness
+from processors.state import BrokerSet, Replica
+from processors.triggers import CALL_TIMEOUT_MS, MASS_SILENCE_HOLD_MS, ElectionTriggers
+
+
+def a_set(name: str = "a", **changes: object) -> BrokerSet:
+    fields: dict[str, object] = {
+        "next_broker_id": 3, "master_broker_id": 1, "master_epoch": 1, "sync_state_set": (1, 2),
+        "sync_state_set_epoch": 2, "highest_epoch_seen": 1, "has_had_master": True,
+        "replicas": tuple(Replica(i, f"{name}{i}:1", "c", is_registered=True) for i in (1, 2)),
+    }  # fmt: skip
+    return BrokerSet("C", name, **(fields | changes))  # type: ignore[arg-type]
+
+
+def beat(liveness: Liveness, name: str, broker: int, now_ms: int, timeout_ms: int = 3_000) -> None:
+    liveness.heard(Heartbeat(("C", name, broker), f"{name}{broker}:1", timeout_ms=timeout_ms), conn(name, broker), now_ms)
+
+
+def conn(name: str, broker: int) -> int:
+    return int.from_bytes(name.encode()) * 10 + broker
+
+
+def heard(*names: str, now_ms: int = 0) -> Liveness:
+    liveness = Liveness()
+    for name in names or ("a",):
+        beat(liveness, name, 1, now_ms)
+        beat(liveness, name, 2, now_ms)
+    return liveness
+
+
+def active(now_ms: int = 0) -> ElectionTriggers:
+    triggers = ElectionTriggers()
+    triggers.became_active(now_ms)
+    return triggers
+
+
+def refuse(liveness: Liveness, name: str, broker: int, now_ms: int) -> None:
+    liveness.connection_closed(conn(name, broker), now_ms)
+    liveness.probe_result(f"{name}{broker}:1", "refused", now_ms)
+
+
+def test_a_living_master_is_left_alone() -> None:
+    assert active().calls([a_set()], heard(), 100) == []
+
+
+def test_a_refused_master_is_replaced_with_expected_epochs_and_evidence() -> None:
+    liveness = heard()
+    refuse(liveness, "a", 1, 10)
+    (call,) = active().calls([a_set()], liveness, 11)
+    assert (call.cause, call.expected_master_epoch, call.expected_set_epoch) == ("master_probe_refused", 1, 2)
+    assert [row.alive for row in call.evidence] == [False, True]
+
+
+def test_a_silent_master_is_replaced() -> None:
+    liveness = heard()
+    beat(liveness, "a", 2, 3_000)
+    (call,) = active().calls([a_set()], liveness, 3_001)
+    assert call.cause == "master_heartbeat_expired"
+
+
+def test_a_mere_closed_connection_calls_nothing() -> None:
+    liveness = heard()
+    liveness.connection_closed(conn("a", 1), 10)
+    assert active().calls([a_set()], liveness, 11) == []
+
+
+def test_a_master_never_heard_gets_a_full_timeout_after_the_takeover() -> None:
+    liveness = Liveness()
+    triggers = active(0)
+    for now_ms in (0, DEFAULT_TIMEOUT_MS):
+        beat(liveness, "a", 2, now_ms)
+        assert triggers.calls([a_set()], liveness, now_ms) == []
+    (call,) = triggers.calls([a_set()], liveness, DEFAULT_TIMEOUT_MS + 1)
+    assert call.cause == "master_never_seen"
+
+
+def test_masters_without_an_open_connection_are_named_for_probing() -> None:
+    liveness = heard("a")
+    assert active().unheard_masters([a_set("a"), a_set("b")], liveness, 1) == ["b1:1"]
+
+
+def test_a_restarted_master_calls_at_once() -> None:
+    (call,) = active().calls([a_set(master_restarted=True)], heard(), 1)
+    assert call.cause == "master_restarted"
+
+
+def test_a_set_that_lost_its_master_is_looked_after() -> None:
+    (call,) = active().calls([a_set(master_broker_id=None)], heard(), 1)
+    assert call.cause == "no_master"
+
+
+def test_the_first_election_is_left_to_the_brokers() -> None:
+    fresh = a_set(master_broker_id=None, has_had_master=False, master_epoch=0, sync_state_set=())
+    assert active().calls([fresh], heard(), 1) == []
+
+
+def test_nobody_alive_calls_nothing() -> None:
+    liveness = heard()
+    refuse(liveness, "a", 1, 1)
+    refuse(liveness, "a", 2, 1)
+    assert active().calls([a_set()], liveness, 2) == []
+
+
+def test_one_call_at_a_time_for_a_set() -> None:
+    liveness = heard()
+    refuse(liveness, "a", 1, 1)
+    triggers = active()
+    assert len(triggers.calls([a_set()], liveness, 2)) == 1
+    assert triggers.calls([a_set()], liveness, 3) == []
+    beat(liveness, "a", 2, 2_000)
+    assert len(triggers.calls([a_set()], liveness, 2 + CALL_TIMEOUT_MS)) == 1, "its outcome never came"
+
+
+def test_a_call_that_found_nobody_waits_for_other_evidence() -> None:
+    liveness = heard()
+    refuse(liveness, "a", 1, 1)
+    triggers = active()
+    alone = a_set(sync_state_set=(1,))
+    triggers.calls([alone], liveness, 2)
+    triggers.settled("a", elected=False)
+    beat(liveness, "a", 2, 50)
+    assert triggers.calls([alone], liveness, 60) == []
+    triggers.rules_changed()
+    assert len(triggers.calls([alone], liveness, 61)) == 1
+    triggers.settled("a", elected=False)
+    assert len(triggers.calls([a_set(sync_state_set=(1,), sync_state_set_epoch=3)], liveness, 62)) == 1
+
+
+def test_mass_silence_holds_elections_by_silence_for_a_bounded_time() -> None:
+    names = [f"s{number}" for number in range(6)]
+    liveness = heard(*names)
+    sets = [a_set(name) for name in names]
+    for name in names[:-1]:
+        beat(liveness, name, 2, 3_000, timeout_ms=60_000)
+    liveness.tick(2_900)
+    for now_ms in range(3_000, 3_400, 100):
+        liveness.tick(now_ms)
+    triggers = active()
+    assert [call.broker_name for call in triggers.calls(sets, liveness, 3_400)] == []
+    later_ms = 3_400 + MASS_SILENCE_HOLD_MS
+    assert len(triggers.calls(sets, liveness, later_ms)) == 5
+
+
+def test_mass_silence_does_not_hold_a_refused_master() -> None:
+    names = [f"s{number}" for number in range(7)]
+    liveness = heard(*names)
+    for name in names[:5]:
+        beat(liveness, name, 2, 3_000, timeout_ms=60_000)
+    refuse(liveness, "s0", 1, 10)
+    for now_ms in range(2_900, 3_400, 100):
+        liveness.tick(now_ms)
+    calls = active().calls([a_set(name) for name in names], liveness, 3_400)
+    assert [(call.broker_name, call.cause) for call in calls] == [("s0", "master_probe_refused")]
