@@ -87,6 +87,10 @@ class Folder:
         """Offset of the record that must come next."""
         return self.offset + 1
 
+    def copy(self) -> "Folder":
+        """Return a folder that stays at this offset while this one goes on."""
+        return Folder(self.state, self.offset, self.digest, self.recent.copy())
+
     def apply(self, offset: int, data: bytes) -> Applied:
         """
         Fold the record at `offset`.

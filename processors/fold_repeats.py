@@ -38,6 +38,13 @@ class RecentCommands:
     def __len__(self) -> int:
         return len(self._entries)
 
+    def copy(self) -> "RecentCommands":
+        """Return a copy that stays as it is while this one goes on."""
+        twin = RecentCommands(self.complete_from)
+        twin._entries = dict(self._entries)
+        twin._by_age = deque(self._by_age)
+        return twin
+
     def get(self, command_id: bytes) -> FirstOutcome | None:
         """Return the first outcome of that id, if it is within the window."""
         return self._entries.get(command_id)

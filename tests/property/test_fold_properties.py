@@ -116,7 +116,8 @@ def step(history: History, kind: str, *arguments) -> Outcome:
         case "java", (broker_id,):
             return history.register_java(broker_id)
         case "elect", (broker_id, designate, alive, noise):
-            expected = broker_set.master_epoch - noise // 9 if broker_set and noise % 3 == 0 else None
+            has_seen = broker_set is not None and noise % 3 == 0
+            expected = broker_set.master_epoch - noise // 9 if has_seen else None
             entries = evidence(history, alive, noise)
             return history.elect(broker_id, *entries, designate=designate, master_epoch=expected)
         case "alter", (members, alive, noise):

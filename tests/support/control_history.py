@@ -126,9 +126,8 @@ class History:
             "end_offset": 0,
         }
         values |= other
-        return self.do(
-            RegisterBroker(self.envelope(), CLUSTER, NAME, broker_id, **values)  # type: ignore[arg-type]
-        )
+        head = (self.envelope(), CLUSTER, NAME, broker_id)
+        return self.do(RegisterBroker(*head, **values))  # type: ignore[arg-type]
 
     def register_java(self, broker_id: int, broker_address: str = "") -> Outcome:
         """A Java broker registers: it sends none of our fields."""

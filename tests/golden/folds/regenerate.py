@@ -16,7 +16,7 @@ from pathlib import Path
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parents[2]))
 
-from events.codec import COMMAND_FINGERPRINTS, encode  # noqa: E402
+from events.codec import COMMAND_FINGERPRINTS  # noqa: E402
 from events.commands import (  # noqa: E402
     ActivateRules,
     ApplyBrokerId,
@@ -149,7 +149,8 @@ def _repeats(story: Story) -> None:
     h.setting(SETTING_DEDUPE_WINDOW, "4")
     command = ApplyBrokerId(h.envelope(), CLUSTER, NAME, 4, "h4:10911;x")
     h.do(command), h.do(command)
-    h.do(RegisterBroker(replace(h.envelope(), command_id=command.envelope.command_id), CLUSTER, NAME, 4, "h4:1"))
+    same_id = h.envelope(command_id=command.envelope.command_id)
+    h.do(RegisterBroker(same_id, CLUSTER, NAME, 4, "h4:1"))
     h.claim(1, "n1")
     story.note("a command twice, its id for another command, another leader")
     h.do(replace(command, envelope=h.envelope(command_id=command.envelope.command_id)))

@@ -159,7 +159,8 @@ def test_other_avro_readers_understand_the_body():
     from io import BytesIO
 
     body = BytesIO(encode(CLAIM)[HEADER_BYTES:])
-    plain = fastavro.schemaless_reader(body, json.loads(json.dumps(schemas.load("ClaimLeadership"))))
+    schema = json.loads(json.dumps(schemas.load("ClaimLeadership")))
+    plain = fastavro.schemaless_reader(body, schema)
     assert plain["envelope"]["issuer"] == "n0"
     assert plain["controller_id"] == "n1"
 

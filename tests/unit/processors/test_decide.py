@@ -62,7 +62,8 @@ def test_every_kind_of_command_has_rules():
     for cls in COMMANDS:
         samples = {
             "envelope": Envelope(bytes(16), "c", 1, "n", 0, ""),
-            "broker_ids": None, "settings": {}, "fingerprints": (), "new_sync_state_set": (), "register_check_code": "x",
+            "broker_ids": None, "settings": {}, "fingerprints": (), "new_sync_state_set": (),
+            "register_check_code": "x",
         }  # fmt: skip
         fields = [f for f in cls.__dataclass_fields__ if f != "evidence"]
         numbers = {"designate": False, "clean_living": False}

@@ -181,7 +181,9 @@ def test_the_first_member_that_returns_and_asks_is_elected():
 
 
 @pytest.mark.parametrize(
-    "expected", [{"master_epoch": 0}, {"master_epoch": 2}, {"set_epoch": 1}, {"set_epoch": 3}], ids=str
+    "expected",
+    [{"master_epoch": 0}, {"master_epoch": 2}, {"set_epoch": 1}, {"set_epoch": 3}],
+    ids=str,
 )
 def test_an_election_on_a_state_that_has_moved_is_refused(expected):
     outcome = with_master(1, 2, 3).elect(-1, DEAD_1, seen(2), seen(3), **expected)
@@ -211,7 +213,8 @@ def test_s7_the_set_counts_as_it_is_when_the_command_is_applied():
 def all_unclean(*members: int) -> History:
     history = with_master(*members)
     for broker_id in members:
-        history.register(broker_id, f"u{broker_id}", clean=False, last_epoch=1, end_offset=broker_id)
+        length = {"last_epoch": 1, "end_offset": broker_id}
+        history.register(broker_id, f"u{broker_id}", clean=False, **length)
     assert history.set.sync_state_set == ()
     return history
 
@@ -239,7 +242,8 @@ def test_s5_all_members_unclean_waits_for_all():
 
 def test_s5_all_members_unclean_and_there_the_longest_wins_at_risk():
     history = all_unclean(1, 2, 3)
-    outcome = history.elect(-1, up(1, epoch=2, offset=5), up(2, epoch=1, offset=99), up(3, epoch=2, offset=4))
+    lengths = (up(1, epoch=2, offset=5), up(2, epoch=1, offset=99), up(3, epoch=2, offset=4))
+    outcome = history.elect(-1, *lengths)
     assert outcome.labels == ("AT_RISK",)
     assert verdicts(outcome) == {1: "CHOSEN", 2: "LOWER_EPOCH", 3: "LOWER_OFFSET"}
     assert history.set.sync_state_set == (1,)

@@ -160,7 +160,8 @@ def test_s6_a_slave_that_restarts_leaves_the_master_alone():
 def test_s5_an_unclean_member_leaves_the_set_at_once():
     history = with_master(1, 2, 3)
     outcome = history.register(3, "i3-again", clean=False)
-    assert [type(c).__name__ for c in outcome.changes] == ["SyncStateSetAltered", "BrokerRegistered"]
+    kinds = [type(change).__name__ for change in outcome.changes]
+    assert kinds == ["SyncStateSetAltered", "BrokerRegistered"]
     assert history.set.sync_state_set == (1, 2)
     assert history.set.sync_state_set_epoch == 3
     assert history.set.unclean_members == (3,)

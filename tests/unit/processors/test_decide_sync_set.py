@@ -36,7 +36,9 @@ ROWS = [
 
 
 @pytest.mark.parametrize(
-    ("members", "alive", "others", "code", "refusal"), [r[1:] for r in ROWS], ids=[r[0] for r in ROWS]
+    ("members", "alive", "others", "code", "refusal"),
+    [row[1:] for row in ROWS],
+    ids=[row[0] for row in ROWS],
 )
 def test_rows_of_5_6(members, alive, others, code, refusal):
     outcome = master_of_all().alter(members, *(seen(i) for i in alive), **others)

@@ -50,7 +50,9 @@ ORDER = [
 
 
 @pytest.mark.parametrize(
-    ("first", "second", "winner", "reason"), [row[1:] for row in ORDER], ids=[row[0] for row in ORDER]
+    ("first", "second", "winner", "reason"),
+    [row[1:] for row in ORDER],
+    ids=[row[0] for row in ORDER],
 )
 def test_order_within_the_set(first, second, winner, reason):
     evidence = [
@@ -145,12 +147,13 @@ def test_who_is_designated_is_not_alive_by_being_named():
 
 def test_numbers_of_an_earlier_start_are_void():
     of = BrokerSet(
-        "c", "b", 3, (replica(1, last_epoch=1, end_offset=5), replica(2, last_epoch=1, end_offset=6)),
-        None, 1, (1, 2), 1, 1, has_had_master=True,
+        "c", "b", 3,
+        (replica(1, last_epoch=1, end_offset=5), replica(2, last_epoch=1, end_offset=6)), None, 1, (1, 2), 1, 1, has_had_master=True,
     )  # fmt: skip
-    first = assess(of, [seen(1, incarnation="older", epoch=9, offset=99)], 1)[0]
+    void = seen(1, incarnation="older", epoch=9, offset=99)
+    first = assess(of, [void], 1)[0]
     assert (first.epoch, first.max_offset) == (1, 5)
-    assert run(of, seen(1, incarnation="older", epoch=9, offset=99), seen(2, offset=6), broker_id=1).winner == 2
+    assert run(of, void, seen(2, offset=6), broker_id=1).winner == 2
 
 
 def test_of_two_entries_for_one_replica_the_first_counts():
@@ -159,7 +162,7 @@ def test_of_two_entries_for_one_replica_the_first_counts():
 
 
 def test_evidence_about_strangers_is_ignored():
-    assert reasons(run(broker_set(1, 2), seen(2), seen(77)))== {
+    assert reasons(run(broker_set(1, 2), seen(2), seen(77))) == {
         1: "NOT_ALIVE", 2: "CHOSEN", 3: "NOT_ALIVE",
     }  # fmt: skip
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from processors.elect_candidates import assess, not_considered
+from processors.elect_candidates import REASON_STALE, assess, not_considered
 from processors.state import BrokerSet, Replica
 from tests.support.control_history import seen
 
@@ -17,7 +17,7 @@ LIVENESS = [
     ("a heartbeat of another start", seen(1, incarnation="i0"), -1, "STALE_INCARNATION"),
     ("a heartbeat without a start", seen(1, incarnation=None), -1, "STALE_INCARNATION"),
     ("not alive", seen(1, alive=False), -1, "NOT_ALIVE"),
-    ("stale for the issuer", seen(1, alive=False, reason="stale_incarnation"), -1, "STALE_INCARNATION"),
+    ("stale for the issuer", seen(1, alive=False, reason=REASON_STALE), -1, "STALE_INCARNATION"),
     ("asked, before its first heartbeat", seen(1, incarnation=None, reason="asked"), -1, "ALIVE"),
     ("asking, called dead", seen(1, alive=False), 1, "ALIVE"),
     ("asking, nothing known", None, 1, "ALIVE"),
@@ -26,7 +26,9 @@ LIVENESS = [
 
 
 @pytest.mark.parametrize(
-    ("evidence", "asking", "liveness"), [row[1:] for row in LIVENESS], ids=[row[0] for row in LIVENESS]
+    ("evidence", "asking", "liveness"),
+    [row[1:] for row in LIVENESS],
+    ids=[row[0] for row in LIVENESS],
 )
 def test_who_counts_as_alive(evidence, asking, liveness):
     assert assess(SET, [evidence] if evidence else [], asking)[0].liveness == liveness

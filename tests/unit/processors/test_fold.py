@@ -32,6 +32,17 @@ def test_an_empty_folder_waits_for_offset_0():
     assert folder.state == ControllerState()
 
 
+def test_a_copy_of_a_folder_stays_where_it_was():
+    history = with_master(1)
+    twin = history.folder.copy()
+    offset, digest, state = twin.offset, twin.digest, twin.state
+    record = encode(RegisterBroker(history.envelope(), CLUSTER, NAME, 1, address(1)))
+    history.append(record)
+    assert (twin.offset, twin.digest, twin.state) == (offset, digest, state)
+    twin.apply(twin.next_offset, record)
+    assert twin.digest == history.folder.digest
+
+
 # --- what is readable ----------------------------------------------------------------------
 
 
@@ -110,7 +121,8 @@ def test_d5_a_refused_command_again_is_refused_again():
     history = with_master(1)
     command = RegisterBroker(history.envelope(), CLUSTER, NAME, 9, "h:1")
     first = history.do(command)
-    assert history.do(replace(command, envelope=history.envelope(command_id=first.command_id))).code == 2010
+    retry = replace(command, envelope=history.envelope(command_id=first.command_id))
+    assert history.do(retry).code == 2010
     assert history.do(command).labels == ("REPEAT",)
 
 

@@ -38,3 +38,13 @@ def test_nothing_is_left_to_forget():
     recent = filled()
     recent.forget_before(10)
     assert (len(recent), recent.complete_from) == (0, 10)
+
+
+def test_a_copy_stays_as_it_was():
+    recent = filled(1, 2, 5)
+    recent.forget_before(2)
+    twin = recent.copy()
+    recent.remember(b"new", first(6))
+    recent.forget_before(6)
+    assert [entry.offset for _, entry in twin.items()] == [2, 5]
+    assert twin.complete_from == 2
