@@ -139,7 +139,9 @@ class Demo:
         self._blow("3d", "kill -9 the new master while the former standby leads",
                    lambda label: faults.kill_master(cluster, load, label))
         faults.wait_calm(cluster, load)
-        self._blow("3e", "start a slave with an empty disk",
+        self._blow("3e", "pause a slave (SIGSTOP)", lambda label: faults.pause_slave(cluster, load, label))
+        faults.wait_calm(cluster, load)
+        self._blow("3f", "start a slave with an empty disk",
                    lambda label: faults.add_empty_replica(cluster, EMPTY_REPLICA, label))
         faults.wait_calm(cluster, load)
 

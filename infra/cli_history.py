@@ -5,12 +5,13 @@ from __future__ import annotations
 import argparse
 import datetime
 import json
+import tempfile
 from pathlib import Path
 from typing import Any
 
 from infra.cli_up import add_dir
 from infra.data_folder import DataFolder
-from infra.problems import EXIT_DONE, EXIT_FAILED, EXIT_USAGE, Problem
+from infra.problems import EXIT_DONE, EXIT_USAGE, Problem
 
 
 def add_arguments(parser: argparse.ArgumentParser, verb: str) -> None:
@@ -89,11 +90,15 @@ def _verify(tables: Path, arguments: argparse.Namespace) -> int:
     from infra import jar_store
     from infra.java import find_java
     from lakehouse import verify
+    from lakehouse.session import SparkSettings
 
-    java = find_java()
-    model = verify.verify(tables, jars_dir=jar_store.check("spark"), java_home=java.home)
-    _show(model, verify.verify_text(model), arguments)
-    return EXIT_DONE if model["equal"] else EXIT_FAILED
+    java, jars = find_java(), jar_store.check("spark")
+    with tempfile.TemporaryDirectory(prefix="regent-verify-") as scratch:
+        noise = Path(scratch) / "spark.log"
+        settings = SparkSettings(jars, Path(scratch), java_home=java.home, jvm_log=noise)
+        verdict = verify.verify(tables, settings)
+    _show(verdict.as_dict(), verdict.text(), arguments)
+    return verdict.exit_code
 
 
 _ANSWERS = {"explain": _explain, "history": _history, "state": _state, "verify": _verify}

@@ -6,6 +6,8 @@ Each gives a dictionary for the report. Refuses to know how the workload sends a
 from __future__ import annotations
 
 import asyncio
+import os
+import signal
 import time
 import uuid
 from dataclasses import asdict
@@ -21,8 +23,10 @@ from infra.problems import Problem
 
 ELECTION_LIMIT_S = 60.0
 REJOIN_LIMIT_S = 90.0
+SHRINK_LIMIT_S = 30.0
 TAKEOVER_LIMIT_S = 60.0
-CALM_MESSAGES = 500
+# three seconds of the workload
+CALM_MESSAGES = 1_500
 CALL_TIMEOUT_MS = 3_000
 # a call that the blow hit may have been invoked this long before it
 OUTAGE_SLACK_MS = 2_000
@@ -102,6 +106,34 @@ def kill_controller(cluster: DemoCluster, load: Load, label: str) -> dict[str, A
         "step": label, "kind": "controller", "killed": victim["name"], "at_ms": round(at_ms),
         "leader_after": after.controller, "term_before": before.term, "term_after": after.term,
         "takeover_s": round(seconds, 2), "failed_sends": len(load.produced().get("outages", [])) - outages,
+    }
+
+
+def pause_slave(cluster: DemoCluster, load: Load, label: str) -> dict[str, Any]:
+    """Stop a slave's process without ending it: it leaves the set, sending goes on; continued, it comes back."""
+    before = require_view(cluster)
+    masters = cluster.process_at(before.master_address or "")
+    victim = next(one for one in cluster.processes("broker") if one["name"] != masters["name"])
+    acknowledged = load.produced().get("acknowledged", 0)
+    began = time.monotonic()
+    at_ms = time.time() * 1000
+    os.kill(victim["pid"], signal.SIGSTOP)
+    try:
+        without = cluster.wait_for_view(
+            f"{victim['name']} out of the SyncStateSet", lambda view: len(view.in_sync) < len(before.in_sync), SHRINK_LIMIT_S
+        )
+        left_s = time.monotonic() - began
+        wait_calm(cluster, load)
+    finally:
+        os.kill(victim["pid"], signal.SIGCONT)
+    cluster.wait_for_view(
+        f"{victim['name']} back in the SyncStateSet", lambda view: set(before.in_sync) <= set(view.in_sync), REJOIN_LIMIT_S
+    )
+    return {
+        "step": label, "kind": "paused_slave", "paused": victim["name"], "at_ms": round(at_ms),
+        "left_after_s": round(left_s, 2), "in_sync_without": list(without.in_sync),
+        "acknowledged_meanwhile": load.produced().get("acknowledged", 0) - acknowledged,
+        "back_after_s": round(time.monotonic() - began, 2), "outage": _outage_since(load, at_ms),
     }
 
 

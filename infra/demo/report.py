@@ -70,6 +70,11 @@ def step_line(one: Document) -> str:
     if one["kind"] == "empty_replica":
         return (f"{text}{one['started']} got id {one['broker_id']}, copied {one['copied_bytes'] / 1e6:.1f} MB and is in "
                 f"sync after {one['joined_s']:.1f} s")
+    if one["kind"] == "paused_slave":
+        outage = one["outage"]
+        gap = f"longest gap {outage['rto_ms'] / 1000:.2f} s" if outage else "no failed call"
+        return (f"{text}{one['paused']} paused, left the SyncStateSet after {one['left_after_s']:.1f} s, "
+                f"{one['acknowledged_meanwhile']} acknowledged meanwhile, {gap}; back after {one['back_after_s']:.1f} s")
     return f"{text}refused with code {one['code']} {one['remark']}".rstrip()
 
 
