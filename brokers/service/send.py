@@ -24,7 +24,7 @@ from brokers.service.forward import FORWARDED_FOR
 from brokers.service.request_fields import BadField
 from brokers.service.role_view import RoleView
 from brokers.service.send_request import (
-    REGION_ID, Refusal, SendRequest, answer_ext, parse_v1, parse_v2, property_value, refusal,
+    REGION_ID, Refusal, SendRequest, answer_ext, joined_properties, parse_v1, parse_v2, property_value, refusal,
     stored_properties, topic_refusal, with_property,
 )  # fmt: skip
 from brokers.service.topics import NOT_WRITABLE_BY_CLIENTS, TopicConfig, TopicTable
@@ -137,9 +137,11 @@ class SendService:
     def _messages(self, connection: Connection, request: RemotingCommand, send: SendRequest, queue_id: int) -> list[MessageFields]:
         born_host = _born_host(connection, request)
         if send.batch or request.code == RequestCode.SEND_BATCH_MESSAGE:
+            # As RocketMQ does, and its recorded log shows: what the request carries goes behind each message's own.
+            common = stored_properties(send.properties, self._added)
             return [
                 MessageFields(
-                    send.topic, queue_id, unit.body, unit.properties, send.born_ms, born_host, self._store_host,
+                    send.topic, queue_id, unit.body, joined_properties(unit.properties, common), send.born_ms, born_host, self._store_host,
                     unit.flag, send.sys_flag, send.reconsume_times,
                 )  # fmt: skip
                 for unit in decode_batch(request.body)

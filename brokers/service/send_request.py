@@ -161,6 +161,11 @@ def stored_properties(properties: str, added: str) -> bytes:
     return data
 
 
+def joined_properties(own: bytes, common: bytes) -> bytes:
+    """A batch message's own properties and those of its request behind them."""
+    return own + b"\x02" + common if own and not own.endswith(b"\x02") else own + common
+
+
 def answer_ext(msg_id: str, queue_id: int, queue_offset: int, transaction_id: str | None) -> dict[str, str]:
     """The ext fields of a stored send."""
     ext = {

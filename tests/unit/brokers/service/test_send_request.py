@@ -6,7 +6,7 @@ import pytest
 
 from brokers.service.request_fields import BadField
 from brokers.service.send_request import (
-    answer_ext, has_property, parse_v1, parse_v2, property_value, refusal, stored_properties, topic_refusal,
+    answer_ext, has_property, joined_properties, parse_v1, parse_v2, property_value, refusal, stored_properties, topic_refusal,
 )  # fmt: skip
 from brokers.service.topics import TopicConfig
 
@@ -69,6 +69,11 @@ def test_what_the_broker_adds_follows_what_the_producer_sent() -> None:
     assert stored_properties("A\x011", "C\x01c\x02") == b"A\x011\x02C\x01c\x02"
     with pytest.raises(ValueError):
         stored_properties("x" * 32767, "C\x01c\x02")
+
+
+def test_a_batch_message_keeps_its_own_properties_in_front() -> None:
+    assert joined_properties(b"", b"C\x01c\x02") == b"C\x01c\x02"
+    assert joined_properties(b"A\x011\x02", b"C\x01c\x02") == joined_properties(b"A\x011", b"C\x01c\x02") == b"A\x011\x02C\x01c\x02"
 
 
 def test_the_answer_holds_texts_only() -> None:
