@@ -1,0 +1,700 @@
+"""Three replicas, links and a hand clock: what may be promised, by whom, and when (design section 4)."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+
+import pytest
+from tests.support.replica_world import RECORD_BYTES, World
+
+from brokers.ha.epochs import EpochHistory
+from brokers.replica import effects as fx
+from brokers.replica.config import ReplicaConfig
+from brokers.replica.roles import Role, RoleNotice
+
+H = EpochHistory.of
+
+
+def trio(**kwargs: object) -> World:
+    world = World(**kwargs)
+    for broker_id in (1, 2, 3):
+        world.add(broker_id)
+    world.elect(1, 1, (1, 2, 3))
+    return world
+
+
+def confirm_of(world: World, broker_id: int) -> int:
+    return world.nodes[broker_id].core.confirm_offset
+
+
+def logs(world: World, *ids: int) -> set[bytes]:
+    return {bytes(world.nodes[one].log.data) for one in ids or world.nodes}
+
+
+# -- S1: acknowledged only by all ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("chunk_bytes", [None, 1, 7])
+def test_bytes_are_confirmed_when_all_members_hold_them(chunk_bytes: int | None) -> None:
+    world = trio(chunk_bytes=chunk_bytes)
+    end = world.write(1, 30)
+    assert confirm_of(world, 1) == end
+    assert len(logs(world)) == 1
+    world.advance(50)  # the next heartbeat tells the slaves
+    assert confirm_of(world, 2) == confirm_of(world, 3) == end
+
+
+def test_one_silent_member_holds_every_promise_back() -> None:
+    world = trio()
+    before = world.write(1)
+    world.frozen.add(3)
+    world.write(1, 5)
+    assert confirm_of(world, 1) == before
+    world.frozen.clear()
+    world.settle()
+    assert confirm_of(world, 1) == before + 5 * RECORD_BYTES
+
+
+def test_an_old_master_can_complete_nothing_once_a_member_follows_another() -> None:
+    world = trio()
+    before = world.write(1)
+    world.frozen.add(1)
+    world.elect(2, 2, (2, 3))
+    world.frozen.clear()
+    world.write(1, 3)
+    world.advance(900)
+    assert world.nodes[1].core.role is Role.MASTER  # nobody told it
+    assert confirm_of(world, 1) == before
+    world.write(2, 2)
+    assert confirm_of(world, 2) == before + 2 * RECORD_BYTES
+
+
+def test_writes_are_refused_without_enough_members_or_enough_reachable_ones() -> None:
+    world = trio()
+    assert world.nodes[1].core.can_accept_writes() is None
+    assert world.nodes[2].core.can_accept_writes() == "not the master, role SLAVE"
+    world.notify(1, 1, 1, (1,), set_epoch=11)  # the controller took the others out
+    assert world.nodes[1].core.can_accept_writes() == "in-sync replicas not enough: 1 of 2"
+    world.notify(1, 1, 1, (1, 2, 3), set_epoch=12)
+    for dead in (2, 3):
+        world.crash(dead)
+    assert world.nodes[1].core.can_accept_writes() == "in-sync replicas not enough: 1 of 2 reachable"
+
+
+def test_a_set_of_one_confirms_alone_only_when_one_is_enough() -> None:
+    world = World(ReplicaConfig(min_in_sync_replicas=1))
+    world.add(1)
+    world.elect(1, 1, (1,))
+    assert world.write(1) == confirm_of(world, 1)
+    strict = World()
+    strict.add(1)
+    strict.elect(1, 1, (1,))
+    strict.write(1)
+    assert confirm_of(strict, 1) == 0
+
+
+def test_a_confirm_offset_never_goes_back_on_the_master() -> None:
+    world = trio()
+    end = world.write(1, 10)
+    world.crash(2)
+    empty = world.add(2)  # the same id with an empty disk: the old promise stands
+    world.notify(2, 1, 1, (1, 2, 3))
+    world.settle()
+    assert empty.log.end_offset == end
+    assert confirm_of(world, 1) == end
+
+
+# -- S2: count mode -----------------------------------------------------------------------------------
+
+
+def test_count_mode_confirms_with_any_copies() -> None:
+    config = ReplicaConfig(all_ack=False, in_sync_replicas=2)
+    world = trio(config=config)
+    world.frozen.add(3)
+    assert world.write(1) == confirm_of(world, 1)
+
+
+# -- S3: one proposal, resolved only by an answer -------------------------------------------------------
+
+
+def grown(world: World) -> fx.ProposeSyncSet:
+    """A set of two with a third replica ready to join: its proposal."""
+    world.notify(1, 1, 1, (1, 2), set_epoch=11)
+    world.advance(50)
+    (proposal,) = world.nodes[1].proposals
+    assert proposal.members == (1, 2, 3)
+    assert (proposal.base_set_epoch, proposal.master_epoch) == (11, 1)
+    return proposal
+
+
+def test_a_replica_proposed_but_not_confirmed_already_counts() -> None:
+    world = trio()
+    grown(world)
+    world.frozen.add(3)
+    before = confirm_of(world, 1)
+    world.write(1)
+    assert confirm_of(world, 1) == before
+    world.frozen.clear()
+    world.settle()
+    assert confirm_of(world, 1) == before + RECORD_BYTES
+
+
+def test_a_poll_does_not_drop_an_unresolved_proposal() -> None:
+    world = trio()
+    grown(world)
+    world.frozen.add(3)
+    before = confirm_of(world, 1)
+    world.write(1)
+    world.notify(1, 1, 1, (1, 2), set_epoch=11)  # a read of the base: our answer may be on its way
+    assert confirm_of(world, 1) == before
+    world.notify(1, 1, 1, (1, 2), set_epoch=12)  # the set moved on: with base 11 it can never be accepted
+    assert confirm_of(world, 1) == before + RECORD_BYTES
+
+
+def test_an_unknown_answer_is_retried_with_the_same_token_until_resolved() -> None:
+    world = trio()
+    first = grown(world)
+    world.answer(1, None)
+    world.advance(250)
+    assert world.nodes[1].proposals == [first, first]
+    world.answer(1, 2007)  # not the leader: not an outcome either
+    world.advance(250)
+    assert world.nodes[1].proposals == [first] * 3
+    world.accept(1)
+    assert world.nodes[1].core.sync_state_set == (1, 2, 3)
+    assert world.nodes[1].core.set_epoch == 12
+    world.advance(1000)
+    assert len(world.nodes[1].proposals) == 3
+
+
+@pytest.mark.parametrize(
+    ("code", "members", "set_epoch", "dropped"),
+    [
+        (2006, None, None, True),  # a broker in it is not alive: refused on this very command
+        (2003, None, None, True),
+        (2001, None, None, False),  # the set moved: perhaps by our own first attempt
+        (2001, (1, 2), 12, True),
+        (2013, None, 12, False),  # which set 12 is, nobody said
+        (2013, (1, 2), 11, True),
+        (2007, None, None, False),
+        (1, None, None, False),
+        (None, None, None, False),
+    ],
+)
+def test_only_a_definite_refusal_takes_a_proposal_out_of_the_union(code, members, set_epoch, dropped: bool) -> None:
+    world = trio()
+    grown(world)
+    world.frozen.add(3)
+    before = confirm_of(world, 1)
+    world.write(1)
+    world.answer(1, code, members, set_epoch)
+    assert (confirm_of(world, 1) > before) is dropped
+
+
+def test_after_a_refusal_the_next_proposal_waits_and_is_a_new_command() -> None:
+    world = trio()
+    first = grown(world)
+    world.answer(1, 2006)
+    assert world.nodes[1].proposals == [first]
+    world.advance(250)
+    (_, second) = world.nodes[1].proposals
+    assert second.members == (1, 2, 3) and second.token != first.token
+    assert world.nodes[1].reported("SyncStateSetRefused") == [
+        {"members": (1, 2, 3), "base_epoch": 11, "new_epoch": -1, "code": 2006}
+    ]
+
+
+def test_an_answer_to_an_older_proposal_changes_nothing() -> None:
+    world = trio()
+    first = grown(world)
+    world.answer(1, 2006)
+    world.advance(250)
+    node = world.nodes[1]
+    effects = node.core.on_alter_result(first.token, 2006, None, None, None, world.now_ms)
+    assert effects == []
+    world.frozen.add(3)
+    before = confirm_of(world, 1)
+    world.write(1)
+    assert confirm_of(world, 1) == before
+
+
+# -- S4: joining and leaving ----------------------------------------------------------------------------
+
+
+def test_a_member_that_leaves_bytes_waiting_is_proposed_out_after_a_second() -> None:
+    world = trio()
+    world.write(1)
+    world.advance(50)
+    world.frozen.add(3)
+    world.write(1)
+    world.advance(950)
+    assert world.nodes[1].proposals == []
+    world.advance(150)
+    (proposal,) = world.nodes[1].proposals
+    assert proposal.members == (1, 2)
+    before = confirm_of(world, 1)
+    world.advance(2000)
+    assert confirm_of(world, 1) == before  # never by itself, without the controller's answer
+    world.accept(1)
+    assert confirm_of(world, 1) == before + RECORD_BYTES
+    assert world.nodes[1].reported("SlaveFellBehind")[0]["slave_broker_id"] == 3
+
+
+def test_a_silent_member_without_waiting_bytes_stays() -> None:
+    world = trio()
+    world.write(1)
+    world.advance(100)
+    world.frozen.add(3)
+    world.advance(5000)
+    assert world.nodes[1].proposals == []
+
+
+def test_a_member_whose_link_goes_down_is_proposed_out_at_once() -> None:
+    world = trio()
+    world.write(1)
+    world.crash(3)
+    assert [item.members for item in world.nodes[1].proposals] == [(1, 2)]
+
+
+def test_members_not_yet_linked_after_an_election_are_waited_for() -> None:
+    world = trio()
+    world.crash(1)
+    world.unreachable.add(2)
+    world.elect(2, 2, (1, 2, 3))
+    world.advance(900)
+    assert world.nodes[2].proposals == []
+    assert world.nodes[2].core.can_accept_writes() is None
+    world.unreachable.clear()
+    world.advance(200)
+    assert [item.members for item in world.nodes[2].proposals] == [(2, 3)]  # 1 never came
+
+
+def test_a_returning_replica_joins_once_it_has_reached_the_confirm_offset() -> None:
+    world = trio()
+    world.crash(3)
+    world.accept(1)
+    world.write(1, 20)
+    world.restart(3)
+    world.notify(3, 1, 1, (1, 2), set_epoch=11)
+    world.settle()
+    world.advance(50)
+    assert world.nodes[1].proposals[-1].members == (1, 2, 3)
+    assert world.nodes[3].log.end_offset == confirm_of(world, 1)
+    world.accept(1)
+    assert world.nodes[1].core.sync_state_set == (1, 2, 3)
+
+
+def test_the_masters_own_standstill_is_nobodys_fault() -> None:
+    world = trio()
+    world.write(1)
+    world.advance(50)
+    world.frozen.add(1)
+    world.write(1)
+    world.now_ms += 10_000
+    world.frozen.clear()
+    node = world.nodes[1]
+    world.perform(node, node.core.tick(world.now_ms))  # the first thing a thawed process does
+    assert node.proposals == []
+    world.settle()
+    assert confirm_of(world, 1) == 2 * RECORD_BYTES
+
+
+# -- S5: unclean replicas -------------------------------------------------------------------------------
+
+
+def test_an_unclean_replica_vetoes_its_promotion_and_asks_for_another_election() -> None:
+    world = trio()
+    world.write(1, 5)
+    for one in (1, 2):
+        world.crash(one)
+    node = world.restart(2, clean=False)
+    world.notify(2, 2, 2, (2, 3))
+    assert node.core.role is Role.FENCED
+    assert node.asked == [True]
+    assert node.disk_epoch_seen == 2
+    world.advance(1050)
+    assert node.asked == [True, True]
+
+
+def test_an_unclean_replica_may_lead_when_the_election_says_so() -> None:
+    world = trio()
+    world.crash(2)
+    node = world.restart(2, clean=False)
+    world.notify(2, 2, 2, (2, 3), at_risk=True)
+    assert node.core.role is Role.MASTER
+
+
+def test_an_unclean_replica_is_trusted_again_after_it_caught_up() -> None:
+    world = trio()
+    world.write(1, 5)
+    world.crash(2)
+    world.nodes[2].log.data = world.nodes[2].log.data[: 2 * RECORD_BYTES]  # what the power took
+    node = world.restart(2, clean=False)
+    world.notify(2, 1, 1, (1, 3))
+    world.settle()
+    assert node.core.clean
+    assert len(logs(world)) == 1
+    world.notify(2, 2, 2, (1, 2, 3))
+    assert node.core.role is Role.MASTER
+
+
+def test_bytes_without_an_epoch_history_are_not_trusted_and_copied_anew() -> None:
+    world = trio()
+    world.write(1, 5)
+    world.crash(2)
+    world.nodes[2].disk_epochs = ()
+    node = world.restart(2)
+    assert not node.core.clean
+    world.notify(2, 1, 1, (1, 3))
+    world.settle()
+    assert node.of_kind(fx.TruncateLog)[0].to_offset == 0
+    assert len(logs(world)) == 1 and node.core.clean
+
+
+# -- S6: a restarted master -----------------------------------------------------------------------------
+
+
+def test_a_restarted_master_does_not_go_on_in_its_epoch() -> None:
+    world = trio()
+    world.write(1)
+    world.crash(1)
+    node = world.restart(1)
+    world.notify(1, 1, 1, (1, 2, 3))
+    assert node.core.role is Role.FENCED
+    assert node.asked == [True]
+    world.elect(1, 2, (1, 2, 3))
+    assert node.core.role is Role.MASTER
+    assert node.core.epochs == H((1, 0), (2, RECORD_BYTES))
+
+
+def test_a_restarted_slave_follows_again_in_the_same_epoch() -> None:
+    world = trio()
+    world.crash(2)
+    node = world.restart(2)
+    assert node.core.role is Role.FENCED
+    world.notify(2, 1, 1, (1, 2, 3))
+    assert node.core.role is Role.SLAVE
+
+
+def test_old_notices_are_ignored_also_after_a_restart() -> None:
+    world = trio()
+    world.elect(2, 5, (1, 2, 3))
+    world.crash(3)
+    node = world.restart(3)
+    world.notify(3, 1, 4, (1, 2, 3))
+    assert node.core.role is Role.FENCED and node.core.master_epoch == 0
+    world.notify(1, 1, 1, (1, 2, 3))
+    assert world.nodes[1].core.role is Role.SLAVE
+
+
+# -- S8: fencing by connection ----------------------------------------------------------------------------
+
+
+def test_a_higher_epoch_is_persisted_then_links_are_closed_then_it_acts() -> None:
+    world = trio()
+    node = world.nodes[3]
+    node.performed.clear()
+    world.notify(3, 2, 2, (2, 3))
+    kinds = [type(effect) for effect in node.performed]
+    order = [fx.WriteEpochs, fx.CloseLink, fx.RoleChanged, fx.ConnectHa]
+    assert [kind for kind in kinds if kind in order] == order
+    assert node.disk_epoch_seen == 2
+
+
+def test_a_demoted_master_closes_its_links_and_aborts_its_waiters() -> None:
+    """elect-with-live-master-stuck-slave.jsonl: there a slave goes on copying from the demoted master."""
+    world = trio()
+    node = world.nodes[1]
+    node.performed.clear()
+    world.notify(1, 2, 2, (1, 2, 3))
+    assert len(node.of_kind(fx.CloseLink)) == 2
+    assert node.of_kind(fx.AbortWaiters)
+    assert world.links_of(1) == []
+
+
+def test_a_slave_leaves_the_demoted_master_even_if_that_one_lives_on() -> None:
+    world = trio()
+    world.write(1)
+    world.notify(2, 2, 2, (1, 2, 3))
+    world.notify(3, 2, 2, (1, 2, 3))
+    world.settle()
+    assert world.nodes[1].core.role is Role.MASTER
+    assert world.links_of(1) == []
+    world.notify(1, 2, 2, (1, 2, 3))
+    world.settle()
+    assert world.write(2) == confirm_of(world, 2)
+    assert len(logs(world)) == 1
+
+
+def test_a_new_master_answers_no_handshake_before_its_entry_is_durable() -> None:
+    world = trio()
+    node = world.nodes[2]
+    first = node.core.on_role_notice(_notice(2, 2), world.now_ms)
+    assert isinstance(first[-1], fx.CutIncompleteTail)
+    assert node.core.role is Role.FENCED
+    (refused,) = node.core.link_opened(900, outbound=False, now_ms=world.now_ms)
+    assert isinstance(refused, fx.CloseLink)
+    second = node.core.truncated(True, node.log.end_offset, world.now_ms)
+    kinds = [type(effect) for effect in second]
+    assert kinds.index(fx.WriteEpochs) < kinds.index(fx.RoleChanged)
+    assert node.core.link_opened(901, outbound=False, now_ms=world.now_ms) == []
+
+
+def _notice(master: int, epoch: int) -> RoleNotice:
+    return RoleNotice(master, f"h:{master}", str(master), epoch, (1, 2, 3), 10 * epoch)
+
+
+def test_acknowledgements_of_links_of_an_older_mastership_do_not_count() -> None:
+    world = trio()
+    before = world.write(1)
+    old_links = world.links_of(1)
+    world.notify(1, 1, 2, (1, 2, 3))  # re-elected: nobody has linked in the new mastership yet
+    node = world.nodes[1]
+    node.log.data += b"e02.00001\n"
+    world.perform(node, node.core.log_grew(node.log.end_offset, world.now_ms))
+    for link_id in old_links:
+        late = bytes.fromhex("00000002") + node.log.end_offset.to_bytes(8, "big")
+        assert node.core.link_data(link_id, late, world.now_ms) == []
+    assert confirm_of(world, 1) == before
+
+
+def test_a_slave_does_not_acknowledge_a_master_of_another_epoch_than_told() -> None:
+    world = World()
+    for broker_id in (1, 2):
+        world.add(broker_id)
+    world.notify(1, 1, 3, (1, 2))
+    world.notify(2, 1, 4, (1, 2))  # newer than what 1 knows of itself
+    world.settle()
+    results = world.nodes[2].reported("HandshakeResult")
+    assert results[0]["ok"] is False and "epoch 3" in results[0]["reason"]
+    assert world.write(1) > 0
+    assert world.nodes[2].log.end_offset == 0
+    world.notify(1, 1, 4, (1, 2))
+    world.advance(600)
+    assert len(logs(world)) == 1
+
+
+def test_a_refused_proposal_that_names_a_newer_mastership_ends_ours() -> None:
+    world = trio()
+    grown(world)
+    world.answer(1, 2000, master_epoch=2)
+    node = world.nodes[1]
+    assert node.core.role is Role.FENCED
+    assert node.asked == [False]
+    assert world.links_of(1) == []
+    world.notify(1, 1, 2, (1, 2))  # it was ours, as it turns out
+    assert node.core.role is Role.MASTER
+
+
+def test_a_set_without_a_master_fences_and_asks_for_an_election() -> None:
+    world = trio()
+    world.notify(2, None, 2, (1, 2, 3))
+    assert world.nodes[2].core.role is Role.FENCED
+    assert world.nodes[2].asked == [True]
+    fresh = World()
+    node = fresh.add(1)
+    fresh.notify(1, None, 0, None)
+    assert node.asked == [True]
+
+
+def test_a_master_that_is_not_told_its_set_does_not_begin() -> None:
+    world = World()
+    node = world.add(1)
+    world.notify(1, 1, 1, None)
+    assert node.core.role is Role.FENCED and node.asked == [False]
+    world.notify(1, 1, 1, (1, 2))
+    assert node.core.role is Role.MASTER
+
+
+# -- S13: every mastership its own entry ------------------------------------------------------------------
+
+
+def test_the_epoch_collision_is_cut_to_where_it_began() -> None:
+    """The golden story: epochs 2 and 3 begin at one offset, each master writes other bytes there."""
+    world = World()
+    for broker_id in (1, 2):
+        world.add(broker_id)
+    world.elect(1, 1, (1, 2))
+    common = world.write(1, 2)
+    world.notify(1, 1, 2, (1, 2))
+    world.unreachable.add(1)
+    world.write(1, 2, settle=False)
+    world.crash(1)
+    world.notify(2, 2, 3, (1, 2))
+    world.write(2, 2)
+    assert world.nodes[1].log.end_offset == world.nodes[2].log.end_offset
+    assert len(logs(world)) == 2
+    node = world.restart(1)
+    world.notify(1, 2, 3, (1, 2))
+    world.settle()
+    assert [cut.to_offset for cut in node.of_kind(fx.TruncateLog)] == [common]
+    assert len(logs(world)) == 1
+    assert node.core.epochs == world.nodes[2].core.epochs == H((1, 0), (3, common))
+    assert confirm_of(world, 2) == world.nodes[2].log.end_offset
+
+
+def test_an_incomplete_record_is_cut_before_a_slave_leads() -> None:
+    world = trio()
+    end = world.write(1, 3)
+    node = world.nodes[2]
+    world.crash(2)
+    node.log.data += b"e01."  # the packet ended in the middle of a record
+    node = world.restart(2)
+    world.notify(2, 2, 2, (2, 3))
+    assert node.core.epochs == H((1, 0), (2, end))
+    assert node.log.end_offset == end
+
+
+# -- links --------------------------------------------------------------------------------------------------
+
+
+def test_a_slave_tries_again_with_a_growing_backoff_and_asks_when_it_takes_long() -> None:
+    world = trio()
+    world.unreachable.add(1)
+    for link_id in world.links_of(2):
+        world.cut_link(link_id)
+    node = world.nodes[2]
+    node.performed.clear()
+    world.advance(3000)
+    assert 7 <= len(node.of_kind(fx.ConnectHa)) <= 20
+    assert 2 <= len(node.asked) <= 4
+    world.unreachable.clear()
+    world.advance(600)
+    assert len(world.links_of(2)) == 1
+
+
+def test_a_slave_follows_its_master_to_a_new_address() -> None:
+    world = World()
+    for broker_id in (1, 2):
+        world.add(broker_id)
+    world.notify(1, 1, 1, (1, 2))
+    notice = replace(_notice(1, 1), master_ha_address="77", set_epoch=10)
+    node = world.nodes[2]
+    world.perform(node, node.core.on_role_notice(notice, world.now_ms))
+    assert world.links_of(2) == []
+    world.notify(2, 1, 1, (1, 2))
+    world.settle()
+    assert len(world.links_of(2)) == 1
+
+
+def test_a_second_link_of_a_slave_replaces_the_first() -> None:
+    world = trio()
+    (old,) = world.links_of(2)
+    world.cut_link(old, tell=False)  # half-open: the master has not noticed
+    node = world.nodes[2]
+    world.perform(node, node.core.link_closed(old, "reset", world.now_ms))
+    world.advance(100)
+    assert any("newer link" in item.reason for item in world.nodes[1].of_kind(fx.CloseLink))
+    assert world.write(1) == confirm_of(world, 1)
+
+
+def test_a_silent_peer_is_given_up_after_the_housekeeping_time() -> None:
+    world = trio(config=ReplicaConfig(housekeeping_ms=2000))
+    world.advance(100)
+    world.frozen.add(1)
+    world.advance(2100)
+    assert "nothing read" in world.nodes[2].of_kind(fx.CloseLink)[-1].reason
+
+
+def test_links_beyond_the_limit_and_unasked_connections_are_refused() -> None:
+    world = trio(config=ReplicaConfig(links_max=3))
+    core = world.nodes[1].core
+    assert core.link_opened(901, outbound=False, now_ms=0) == []
+    assert isinstance(core.link_opened(902, outbound=False, now_ms=0)[0], fx.CloseLink)
+    assert isinstance(core.link_opened(903, outbound=True, now_ms=0)[0], fx.CloseLink)
+    assert isinstance(world.nodes[2].core.link_opened(904, outbound=True, now_ms=0)[0], fx.CloseLink)
+    assert core.link_data(12345, b"x", 0) == core.link_closed(12345, "gone", 0) == []
+
+
+def test_facts_are_reported_for_the_history() -> None:
+    world = trio()
+    world.write(1, 3)
+    world.advance(100)
+    master, slave = world.nodes[1], world.nodes[2]
+    assert master.reported("RoleChanged") == [
+        {"role": "MASTER", "master_epoch": 1, "master_broker_id": 1, "source": "test"}
+    ]
+    assert master.reported("EpochAppended") == [{"epoch": 1, "start_offset": 0, "last_store_ms": -1}]
+    assert len(master.reported("FirstMessageAcknowledged")) == 1
+    assert len(master.reported("ConfirmCrossedEpoch")) == 1
+    assert {item["peer_broker_id"] for item in master.reported("HaLinkUp")} == {2, 3}
+    assert {item["slave_broker_id"] for item in master.reported("SlaveCaughtUp")} == {2, 3}
+    assert slave.reported("HandshakeResult")[0]["ok"] is True
+    assert slave.reported("HaLinkUp") == [{"peer_broker_id": 1, "direction": "outbound"}]
+
+
+def test_a_failed_disk_fences_and_distrusts() -> None:
+    world = trio()
+    world.write(1, 3)
+    node = world.nodes[2]
+    world.perform(node, node.core.storage_failed("disk full", 20, world.now_ms))
+    assert node.core.role is Role.FENCED and not node.core.clean
+    assert node.core.log_end == 20 and node.core.confirm_offset <= 20
+
+
+# -- all together ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_whatever_happens_nothing_confirmed_is_lost(seed: int) -> None:
+    """Random writes, cuts, crashes, pauses and elections among the members that hold all that was
+    confirmed (the controller's part, S7). The whole simulation does far more; this is its first floor."""
+    dice = random.Random(seed)
+    world = World(chunk_bytes=dice.choice([None, 3, 50]))
+    for broker_id in (1, 2, 3):
+        world.add(broker_id)
+    epoch, members, set_epoch, master = 1, (1, 2, 3), 1, 1
+    for one in (1, 2, 3):
+        world.notify(one, master, epoch, members, set_epoch=set_epoch)
+    world.settle()
+    confirmed = b""
+    for _ in range(120):
+        action = dice.choice(["write"] * 6 + ["elect", "crash", "restart", "freeze", "thaw", "cut", "accept", "time"])
+        node = world.nodes[master]
+        able = node.up and master not in world.frozen and node.core.can_accept_writes() is None
+        if action == "write" and able:
+            world.write(master, dice.randint(1, 4), settle=dice.random() < 0.7)
+        elif action == "elect":
+            electable = [one for one in members if world.nodes[one].up and one not in world.frozen]
+            if len(electable) >= 2:
+                master, epoch, set_epoch, members = dice.choice(electable), epoch + 1, set_epoch + 1, tuple(electable)
+                for one in (1, 2, 3):
+                    if dice.random() < 0.8 or one == master:
+                        world.notify(one, master, epoch, members, set_epoch=set_epoch)
+        elif action == "crash" and sum(one.up for one in world.nodes.values()) > 2:
+            world.crash(dice.choice([1, 2, 3]))
+        elif action == "restart":
+            for one in (1, 2, 3):
+                if not world.nodes[one].up:
+                    world.restart(one)
+        elif action == "freeze" and not world.frozen:
+            world.frozen.add(dice.choice([1, 2, 3]))
+        elif action == "thaw":
+            world.frozen.clear()
+        elif action == "cut":
+            links = world.links_of(dice.choice([1, 2, 3]))
+            if links:
+                world.cut_link(dice.choice(links))
+        elif action == "accept" and node.up and node.proposals:
+            proposal = node.proposals[-1]
+            if (proposal.base_set_epoch, proposal.master_epoch) == (set_epoch, epoch) and master in proposal.members:
+                set_epoch, members = set_epoch + 1, proposal.members
+                answer = (0, members, set_epoch, epoch)
+                world.perform(node, node.core.on_alter_result(proposal.token, *answer, world.now_ms))
+        else:
+            world.advance(dice.choice([50, 200, 1200]))
+        if dice.random() < 0.8:
+            world.settle()
+        if world.nodes[master].up and master not in world.frozen and dice.random() < 0.7:
+            for one in (1, 2, 3):
+                world.notify(one, master, epoch, members, set_epoch=set_epoch)
+        for node in world.nodes.values():
+            if node.core.role is Role.MASTER:
+                promised = bytes(node.log.data[: node.core.confirm_offset])
+                assert promised.startswith(confirmed) or confirmed.startswith(promised), f"seed {seed}"
+                confirmed = max(confirmed, promised, key=len)
+        holders = [one for one in members if bytes(world.nodes[one].log.data).startswith(confirmed)]
+        assert holders == list(members), f"seed {seed}: {members} but only {holders} hold what was confirmed"
+        assert all(one.core.epochs.newest_start <= one.log.end_offset for one in world.nodes.values())
+    assert confirmed
