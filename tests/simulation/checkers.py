@@ -29,7 +29,6 @@ class Acknowledged:
     epoch: int
     offset: int
     data: bytes
-    body: bytes
 
 
 class Checkers:
@@ -98,13 +97,13 @@ class Checkers:
 
     # -- replicas ----------------------------------------------------------------------------------
 
-    def acknowledged(self, node: BrokerNode, epoch: int, offset: int, data: bytes, body: bytes) -> None:
+    def acknowledged(self, node: BrokerNode, epoch: int, offset: int, data: bytes) -> None:
         """No two masters acknowledge: whoever does, the newest mastership must hold the message."""
         self.world.count("message.acknowledged")
         known = self._masters.get(epoch)
         if known is not None and known != node.name:
             raise InvariantBroken(f"{node.name} acknowledges in epoch {epoch}, whose master is {known}")
-        message = Acknowledged(epoch, offset, data, body)
+        message = Acknowledged(epoch, offset, data)
         if self._newest_master is not None and not self.at_risk:
             newest_epoch, master = self._newest_master
             if newest_epoch > epoch and not self._holds(master, message):

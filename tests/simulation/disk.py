@@ -9,15 +9,25 @@ from __future__ import annotations
 
 from random import Random
 
+from brokers.log.scan import end_of_valid_log, is_record_boundary
+
+FILE_BYTES = 4_096
 TORN_BYTES_MAX = 64
 
 
 class SimulatedDisk:
-    """Log bytes in the page cache, a flushed prefix, and small files that are always synced (S12)."""
+    """
+    Log bytes in the page cache, a flushed prefix, and small files that are always synced (S12).
+
+    It is the store of a replica as `brokers.replica.store_port.ReplicaStore` wants it.
+    """
+
+    log_min = 0
 
     def __init__(self) -> None:
         self.log = bytearray()
         self.flushed_bytes = 0
+        self.dispatched_offset = 0
         self.identity: object | None = None
         self.temp_identity: object | None = None
         self.marker: dict[str, object] | None = None
@@ -25,18 +35,57 @@ class SimulatedDisk:
         self.epoch_seen = 0
         self.confirm_offset = 0
         self.boot_id = 0
+        self.errors_due = 0
 
-    def write(self, offset: int, data: bytes) -> None:
-        """Write at `offset`; a hole would be a bug of the caller."""
-        assert offset <= len(self.log), f"hole in the log: {offset} > {len(self.log)}"
-        self.log[offset : offset + len(data)] = data
+    # -- the store of a replica --------------------------------------------------------------------
 
-    def truncate(self, offset: int) -> None:
-        del self.log[offset:]
-        self.flushed_bytes = min(self.flushed_bytes, offset)
+    @property
+    def log_end(self) -> int:
+        return len(self.log)
 
-    def flush(self) -> None:
+    def append_raw(self, offset: int, data: bytes | memoryview) -> None:
+        """Write at the end; a hole would be a bug of the caller. OSError while the disk is in trouble."""
+        self._trouble()
+        assert offset == len(self.log), f"hole in the log: {offset}, it ends at {len(self.log)}"
+        self.log += data
+
+    def truncate(self, to_offset: int) -> int:
+        """Cut, durably; the new end."""
+        del self.log[to_offset:]
+        self.flushed_bytes = min(self.flushed_bytes, to_offset)
+        self.dispatched_offset = min(self.dispatched_offset, to_offset)
+        return len(self.log)
+
+    def is_message_start(self, offset: int) -> bool:
+        return is_record_boundary(self.read_log, offset, len(self.log), FILE_BYTES)
+
+    def read_log(self, offset: int, max_bytes: int) -> bytes:
+        """Bytes from `offset`, never across the end of a file."""
+        file_end = offset - offset % FILE_BYTES + FILE_BYTES
+        return bytes(self.log[offset : min(offset + max_bytes, file_end)])
+
+    def write_epochs(self, text: str, epoch_seen: int) -> None:
+        self._trouble()
+        self.epochs, self.epoch_seen = text, epoch_seen
+
+    def _trouble(self) -> None:
+        if self.errors_due:
+            self.errors_due -= 1
+            raise OSError("simulated disk error")
+
+    # -- life --------------------------------------------------------------------------------------
+
+    def recover(self) -> None:
+        """What opening the store does: cut what follows the last complete record, confirm what is there."""
+        end, _ = end_of_valid_log(self.read_log, 0, len(self.log), FILE_BYTES)
+        self.truncate(end)
+        self.errors_due = 0
+        self.confirm_offset = self.dispatched_offset = min(self.confirm_offset, end)
+
+    def flush(self, confirm_offset: int) -> None:
+        """Everything so far survives a power loss; the checkpoint tells the confirm offset."""
         self.flushed_bytes = len(self.log)
+        self.confirm_offset = confirm_offset
 
     def lose_power(self, chance: Random) -> int:
         """Drop a random part of what was not flushed, tear the end; return the bytes lost."""
@@ -51,4 +100,4 @@ class SimulatedDisk:
 
     def wipe(self) -> None:
         """A new, empty disk."""
-        self.__init__()
+        self.__init__()  # type: ignore[misc]

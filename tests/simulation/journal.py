@@ -31,13 +31,13 @@ class Journal:
         """Append; `answered(offset)` may never come, and may come long after the caller gave up."""
         life, chance = node.life, self.world.chance
         delay_ms = chance.randint(*APPEND_MS)
-        if self.stalled or (self.stall_one_in and chance.randrange(self.stall_one_in) == 0):
+        if self.stalled or self._strikes():
             self.world.count("journal.append_late")
             delay_ms += chance.randint(*STALL_MS)
             if chance.randrange(4) == 0:
                 self.world.count("journal.append_lost")
                 return
-        lose_answer = self.stall_one_in and chance.randrange(self.stall_one_in) == 0
+        lose_answer, twice = self._strikes(), self._strikes()
 
         def land() -> None:
             offset = len(self.records)
@@ -52,6 +52,22 @@ class Journal:
             )
 
         self.world.after(delay_ms, land)
+        if twice:
+            self.world.count("journal.append_twice")
+            self.world.after(delay_ms + chance.randint(*STALL_MS), self._land_again(data))
+
+    def _strikes(self) -> bool:
+        return bool(self.stall_one_in) and self.world.one_in(self.stall_one_in)
+
+    def _land_again(self, data: bytes) -> Callable[[], None]:
+        """A producer that gave up and tried anew, while its first attempt had landed."""
+
+        def land() -> None:
+            self.records.append(data)
+            for reader in self._readers:
+                reader.wake()
+
+        return land
 
     def end_offset(self) -> int:
         return len(self.records)
@@ -83,7 +99,7 @@ class Reader:
         if self._scheduled or not self.alive() or self.offset >= len(self.journal.records):
             return
         self._scheduled = True
-        self.journal.world.after(self.journal.world.chance.randint(*READ_MS), self._read)
+        self.journal.world.after(self.journal.world.between(*READ_MS), self._read)
 
     def _read(self) -> None:
         self._scheduled = False

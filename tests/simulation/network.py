@@ -11,14 +11,16 @@ from collections import deque
 from collections.abc import Callable
 from typing import Protocol
 
-from tests.simulation.world import World
+from tests.simulation.world import Timer, World
 
 CHUNKS_MAX = 3
+SPLIT_ONE_IN = 4
 DELAY_USUAL_MS = (0, 3)
 DELAY_SLOW_MS = (5, 120)
 SLOW_ONE_IN = 40
 CLOSE_SEEN_MS = (0, 5)
 STUCK_RETRY_MS = 20
+PAUSED_RETRY_MS = 20
 REFUSED_MS = (0, 3)
 CONNECT_TIMEOUT_MS = 1_000
 
@@ -32,22 +34,42 @@ class Node(Protocol):
     paused: bool
 
 
+def wake(world: World, node: Node, delay_ms: int, call: Callable[[], None]) -> Timer:
+    """A timer of a process: it dies with it, and comes late when the process stands still."""
+    life = node.life
+
+    def run() -> None:
+        if not node.up or node.life != life:
+            return
+        if node.paused:
+            world.after(PAUSED_RETRY_MS, run)
+        else:
+            call()
+
+    return world.after(delay_ms, run)
+
+
 class End:
-    """One end of a pipe. `on_data` and `on_close` are set by its owner."""
+    """One end of a pipe. What comes waits until its owner listens."""
 
     def __init__(self, pipe: Pipe, owner: Node) -> None:
         self.pipe = pipe
         self.owner = owner
         self.life = owner.life
-        self.on_data: Callable[[bytes], None] = lambda data: None
+        self.on_data: Callable[[bytes], None] | None = None
         self.on_close: Callable[[str], None] = lambda reason: None
         self.open = True
         self._inbox: deque[tuple[bytes | None, str]] = deque()
         self._last_due_ms = 0
+        self._stuck = False
 
     @property
     def peer(self) -> End:
         return self.pipe.right if self is self.pipe.left else self.pipe.left
+
+    def listen(self, on_data: Callable[[bytes], None], on_close: Callable[[str], None]) -> None:
+        """Take what comes, and the end."""
+        self.on_data, self.on_close = on_data, on_close
 
     def send(self, data: bytes, kind: str = "") -> None:
         """Put bytes on the wire; `kind` names the frame for the count of what was dropped."""
@@ -69,6 +91,10 @@ class End:
             self.open = False
             self.pipe.carry(self, None)
 
+    def deaf(self) -> bool:
+        """Paused, or not listening yet: what comes stays in the kernel's buffer."""
+        return self.owner.paused or (self.on_data is None and self.open)
+
     def alive(self) -> bool:
         return self.open and self.owner.up and self.owner.life == self.life
 
@@ -85,36 +111,48 @@ class Pipe:
         receiver = sender.peer
         for chunk in self._split(data):
             receiver._inbox.append((chunk, kind))
-            due_ms = max(receiver._last_due_ms, self.network.world.now_ms + self.network.delay_ms())
+            world = self.network.world
+            due_ms = max(receiver._last_due_ms, world.now_ms + self.network.delay_ms())
             receiver._last_due_ms = due_ms
-            self.network.world.after(due_ms - self.network.world.now_ms, lambda: self._deliver(sender, receiver))
+            world.after(due_ms - world.now_ms, lambda: self._deliver(sender, receiver))
 
     def _split(self, data: bytes | None) -> list[bytes | None]:
-        if data is None or len(data) < 2:
+        world = self.network.world
+        if data is None or len(data) < 2 or not world.one_in(SPLIT_ONE_IN):
             return [data]
-        chance = self.network.world.chance
-        cuts = sorted(chance.randrange(1, len(data)) for _ in range(chance.randrange(CHUNKS_MAX)))
+        cuts = sorted(world.between(1, len(data) - 1) for _ in range(world.between(1, CHUNKS_MAX - 1)))
         return [data[a:b] for a, b in zip([0, *cuts], [*cuts, len(data)], strict=True) if a < b]
 
     def _deliver(self, sender: End, receiver: End) -> None:
         """Hand over the oldest chunk, or wait while the way is cut or the receiver is paused."""
-        if not receiver._inbox:
+        if not receiver._inbox or receiver._stuck:
             return
-        if not receiver.owner.up or receiver.owner.life != receiver.life:
+        owner, network = receiver.owner, self.network
+        if not owner.up or owner.life != receiver.life:
             receiver.abandon()
-            return
-        if receiver.owner.paused or self.network.is_cut(sender.owner.name, receiver.owner.name):
-            self.network.world.after(STUCK_RETRY_MS, lambda: self._deliver(sender, receiver))
-            return
+        elif receiver.deaf() or network.is_cut(sender.owner.name, owner.name):
+            receiver._stuck = True
+            network.world.after(STUCK_RETRY_MS, lambda: self._unstick(sender, receiver))
+        else:
+            self._hand_over(receiver)
+
+    def _unstick(self, sender: End, receiver: End) -> None:
+        """Everything that was due meanwhile comes at once, in order."""
+        receiver._stuck = False
+        for _ in range(len(receiver._inbox)):
+            if not receiver._inbox or receiver._stuck:
+                return
+            self._deliver(sender, receiver)
+
+    def _hand_over(self, receiver: End) -> None:
         chunk, kind = receiver._inbox.popleft()
         if not receiver.open:
             if kind:
                 self.network.world.count(f"dropped.{kind}")
-            return
-        if chunk is None:
+        elif chunk is None:
             receiver.open = False
             receiver.on_close("closed by peer")
-        else:
+        elif receiver.on_data is not None:
             receiver.on_data(chunk)
 
 
@@ -127,8 +165,8 @@ class Network:
         self._pipes: list[Pipe] = []
 
     def delay_ms(self) -> int:
-        low, high = DELAY_SLOW_MS if self.world.chance.randrange(SLOW_ONE_IN) == 0 else DELAY_USUAL_MS
-        return self.world.chance.randint(low, high)
+        low, high = DELAY_SLOW_MS if self.world.one_in(SLOW_ONE_IN) else DELAY_USUAL_MS
+        return self.world.between(low, high)
 
     def is_cut(self, source: str, target: str) -> bool:
         return (source, target) in self._cuts
@@ -141,6 +179,11 @@ class Network:
     def heal(self) -> None:
         self._cuts.clear()
 
+    def isolate(self, lonely: str, others: list[str]) -> None:
+        """Cut one node off from all `others`."""
+        for other in others:
+            self.cut(lonely, other, both=True)
+
     def connect(
         self,
         client: Node,
@@ -150,28 +193,19 @@ class Network:
         failed: Callable[[str], None],
     ) -> None:
         """Open a pipe as TCP would: refused at once by a dead node, silence across a cut."""
-        life = client.life
-
-        def still_there() -> bool:
-            return client.up and client.life == life
 
         def attempt() -> None:
-            if not still_there():
-                return
             if self.is_cut(client.name, server.name) or self.is_cut(server.name, client.name):
-                self.world.after(CONNECT_TIMEOUT_MS, lambda: still_there() and failed("timeout"))
-                return
-            if not server.up:
-                failed("refused")
+                wake(self.world, client, CONNECT_TIMEOUT_MS, lambda: failed("timeout"))
                 return
             pipe = Pipe(self, client, server)
-            if not accept(pipe.right):
+            if not server.up or not accept(pipe.right):
                 failed("refused")
                 return
             self._pipes.append(pipe)
             opened(pipe.left)
 
-        self.world.after(self.world.chance.randint(*REFUSED_MS), attempt)
+        wake(self.world, client, self.world.between(*REFUSED_MS), attempt)
 
     def node_died(self, node: Node, *, silent: bool) -> None:
         """A killed process closes its sockets; a lost machine (silent) leaves its peers waiting."""

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from brokers.remoting.codec import FrameDecoder, encode
 from brokers.remoting.command import RemotingCommand
-from tests.simulation.network import End
+from tests.simulation.network import End, wake
 from tests.simulation.world import Timer, World
 
 Answered = Callable[[RemotingCommand | None], None]
@@ -30,14 +30,13 @@ class Wire:
     ) -> None:
         self.world = world
         self.end = end
-        self.conn_id = id(self)
+        self.conn_id = world.next_number()
         self._decoder = FrameDecoder()
         self._on_request = on_request
         self._on_close = on_close
         self._opaque = 0
         self._calls: dict[int, tuple[Answered, Timer]] = {}
-        end.on_data = self._data
-        end.on_close = self._closed
+        end.listen(self._data, self._closed)
 
     @property
     def open(self) -> bool:
@@ -50,11 +49,11 @@ class Wire:
     def call(self, command: RemotingCommand, timeout_ms: int, answered: Answered) -> None:
         """Send a request; `answered(None)` means that nobody knows what became of it."""
         if not self.end.open:
-            self.world.after(0, lambda: answered(None))
+            wake(self.world, self.end.owner, 0, lambda: answered(None))
             return
         self._opaque += 1
         opaque = self._opaque
-        timer = self.world.after(timeout_ms, lambda: self._settle(opaque, None))
+        timer = wake(self.world, self.end.owner, timeout_ms, lambda: self._settle(opaque, None))
         self._calls[opaque] = (answered, timer)
         self.send(replace(command, opaque=opaque, flag=command.flag & ~3))
 

@@ -11,9 +11,11 @@ import heapq
 import itertools
 from collections import Counter, deque
 from collections.abc import Callable
+from hashlib import sha256
 from random import Random
 
 TRACE_LINES_MAX = 4_000
+MIX_BITS = (1 << 61) - 1
 WALL_START_MS = 1_700_000_000_000
 
 
@@ -44,8 +46,12 @@ class World:
         self.steps = 0
         self.counts: Counter[str] = Counter()
         self.trace: deque[str] = deque(maxlen=TRACE_LINES_MAX)
+        self._mix = seed
+        self._lines = sha256()
+        self._uniform = self.chance.random
         self._heap: list[tuple[int, int, Timer]] = []
         self._order = itertools.count()
+        self._numbers = itertools.count(1)
 
     @property
     def wall_ms(self) -> int:
@@ -58,9 +64,30 @@ class World:
         heapq.heappush(self._heap, (self.now_ms + max(0, delay_ms), next(self._order), timer))
         return timer
 
+    def between(self, low: int, high: int) -> int:
+        """A number from `low` to `high`, both included."""
+        return low + int(self._uniform() * (high - low + 1))
+
+    def one_in(self, count: int) -> bool:
+        """True once in `count` times."""
+        return self._uniform() * count < 1
+
     def note(self, text: str) -> None:
         """One line of the readable trace."""
-        self.trace.append(f"{self.now_ms:>8} ms  {text}")
+        line = f"{self.now_ms:>8} ms  {text}"
+        self._lines.update(line.encode())
+        self.trace.append(line)
+
+    @property
+    def trace_hash(self) -> str:
+        """Equal for two runs that did the same at the same times: every line of the trace and every step's moment."""
+        whole = self._lines.copy()
+        whole.update(f"{self._mix} {self.steps} {sorted(self.counts.items())}".encode())
+        return whole.hexdigest()
+
+    def next_number(self) -> int:
+        """A number that nobody got before."""
+        return next(self._numbers)
 
     def count(self, what: str, amount: int = 1) -> None:
         self.counts[what] += amount
@@ -73,6 +100,7 @@ class World:
                 continue
             self.now_ms = max(self.now_ms, due_ms)
             self.steps += 1
+            self._mix = (self._mix * 31 + due_ms) & MIX_BITS
             timer.callback()
             return True
         return False
