@@ -1,0 +1,105 @@
+"""Commands into the log and back, seen through one core (design D5)."""
+
+from processors import command_desk
+from processors import effects as fx
+from processors.command_desk import UNABLE_AFTER_MS
+from tests.support.controller_rig import Log, Rig
+
+APPLY = {"clusterName": "C", "brokerName": "b", "appliedBrokerId": "1", "registerCheckCode": "h:1;1"}
+
+
+def able_as_told(rig: Rig) -> str:
+    """What this controller last told its peer about itself."""
+    return rig.take(fx.TellPeer)[-1].command.ext["able"]
+
+
+def test_an_answer_follows_the_applied_command_and_not_the_acknowledged_append() -> None:
+    rig = Rig().lead()
+    rig.auto = False
+    rig.request(1013, APPLY)
+    (append,) = rig.held
+    rig.perform(rig.core.on_append_result(append.command_id, 2, rig.now_ms))
+    assert rig.take(fx.Reply) == []
+    rig.append(append)
+    assert [reply.response.code for reply in rig.take(fx.Reply)] == [0]
+
+
+def test_a_retry_after_an_unknown_append_is_appended_again() -> None:
+    rig = Rig().lead()
+    rig.auto = False
+    ext = APPLY | {"regentCommandId": "ab" * 16}
+    rig.request(1013, ext, conn=1)
+    rig.perform(rig.core.on_append_result(rig.held[0].command_id, None, rig.now_ms))
+    rig.request(1013, ext, conn=2)
+    assert len(rig.held) == 2
+    rig.append(rig.held[1])
+    assert [reply.conn_id for reply in rig.take(fx.Reply)] == [1, 2]
+
+
+def test_envelopes_name_term_issuer_offset_digest_and_the_asker() -> None:
+    rig = Rig().lead()
+    offset, digest = rig.folder.offset, rig.folder.digest
+    rig.request(1013, APPLY)
+    from events.codec import decode
+
+    envelope = decode(rig.log.records[-1]).envelope
+    assert (envelope.term, envelope.issuer, envelope.requested_by) == (1, "c1", "peer:1")
+    assert (envelope.applied_offset, envelope.applied_digest, envelope.cluster_id) == (offset, digest, "cluster")
+    assert envelope.issued_at_ms == rig.wall_ms
+
+
+def test_a_leader_to_whom_nothing_comes_back_says_that_it_is_not_able() -> None:
+    rig = Rig("c1", Log(), {"c2": "c2:9878"}).lead()
+    rig.tick(200)
+    assert able_as_told(rig) == "true"
+    rig.auto = False
+    rig.request(1013, APPLY)
+    rig.perform(rig.core.on_append_result(rig.held[0].command_id, None, rig.now_ms))
+    rig.pass_time(UNABLE_AFTER_MS + 300)
+    assert able_as_told(rig) == "false"
+    rig.request(1013, APPLY)
+    rig.append(rig.held[-1])
+    rig.tick(200)
+    assert able_as_told(rig) == "true"
+
+
+def test_a_queue_that_moves_is_able_however_long_it_is() -> None:
+    rig = Rig("c1", Log(), {"c2": "c2:9878"}).lead()
+    rig.auto = False
+    for number in range(30):
+        rig.request(1013, APPLY | {"brokerName": f"b{number}"})
+    for append in rig.held[:20]:
+        rig.append(append)
+        rig.tick(100)
+    assert able_as_told(rig) == "true"
+
+
+def test_more_requests_than_may_wait_are_told_that_the_system_is_busy(monkeypatch) -> None:  # type: ignore[no-untyped-def]
+    monkeypatch.setattr("processors.pending.PENDING_MAX", 1)
+    rig = Rig().lead()
+    rig.auto = False
+    assert rig.request(1013, APPLY) is None
+    answer = rig.request(1013, APPLY)
+    assert answer is not None and answer.code == 2
+
+
+def test_a_request_that_has_no_encoding_is_refused_with_a_text() -> None:
+    rig = Rig().lead()
+    answer = rig.request(1013, APPLY | {"brokerName": "\ud800"})
+    assert answer is not None and answer.code == 1 and "encoding" in (answer.remark or "")
+    assert command_desk.busy is not None
+
+
+def test_two_controllers_on_an_empty_log_form_one_cluster() -> None:
+    log = Log()
+    one, two = Rig("c1", log, {"c2": "c2:9878"}), Rig("c2", log, {"c1": "c1:9878"}, seed=2)
+    one.auto = two.auto = False
+    for rig in (one, two):
+        rig.pass_time(1_000)
+    for rig in (one, two):
+        for append in rig.held:
+            log.records.append(append.data)
+    for rig in (one, two):
+        rig.catch_up()
+    assert one.state == two.state and one.folder.digest == two.folder.digest
+    assert one.state.cluster_id == "cluster"

@@ -1,0 +1,69 @@
+"""Calls, commands and pushes of the active controller (controller.md 9)."""
+
+import pytest
+
+from processors import effects as fx
+from tests.support.controller_rig import SET, Rig
+
+
+@pytest.fixture
+def rig() -> Rig:
+    return Rig().lead().three()
+
+
+def test_every_living_member_is_told_of_an_election_in_the_same_breath(rig: Rig) -> None:
+    answer = rig.elect(2, designate=True)
+    assert answer.code == 0
+    notices = rig.take(fx.NotifyRole)
+    assert sorted(notice.address for notice in notices) == ["b1:10911", "b2:10911", "b3:10911"]
+    assert {notice.command.ext["masterBrokerId"] for notice in notices} == {"2"}
+    assert {notice.command.ext["regentMasterHaAddress"] for notice in notices} == {"b2:10912"}
+
+
+def test_an_accepted_alter_is_known_to_the_master_that_asked_and_pushed_to_nobody(rig: Rig) -> None:
+    rig.alter("1,2", 2)
+    assert rig.take(fx.NotifyRole) == []
+
+
+def test_a_set_that_shrinks_by_an_unclean_start_is_pushed_to_its_master(rig: Rig) -> None:
+    rig.register(3, incarnation="life-3b", clean="false")
+    notices = rig.take(fx.NotifyRole)
+    assert "b1:10911" in {notice.address for notice in notices}
+    assert notices[0].command.ext["regentSyncStateSet"] == "1,2"
+
+
+def test_replicas_that_only_have_an_id_are_told_nothing(rig: Rig) -> None:
+    ext = {"clusterName": "C", "brokerName": SET, "appliedBrokerId": "4", "registerCheckCode": "b4:10911;1"}
+    rig.request(1013, ext, conn=4)
+    rig.elect(2, designate=True)
+    assert "b4:10911" not in {notice.address for notice in rig.take(fx.NotifyRole)}
+
+
+def test_the_new_leader_pushes_roles_the_former_may_not_have_pushed(rig: Rig) -> None:
+    other = Rig("c2", rig.log, {"c1": "c1:9878"}, now_ms=rig.now_ms, seed=2)
+    other.catch_up()
+    other.tick()
+    other.perform(other.core.on_peer_closed("c1:9878", True, other.now_ms))
+    other.tick(200)
+    assert other.core.is_active
+    assert {notice.address for notice in other.take(fx.NotifyRole)} == {"b1:10911", "b2:10911", "b3:10911"}
+
+
+def test_a_standby_pushes_nothing(rig: Rig) -> None:
+    standby = Rig("c2", rig.log, {"c1": "c1:9878"}, now_ms=rig.now_ms, seed=2)
+    standby.catch_up()
+    rig.elect(2, designate=True)
+    standby.catch_up()
+    assert standby.take(fx.NotifyRole) == [] and standby.take(fx.Append) == []
+
+
+def test_the_controllers_election_expects_the_epochs_it_saw(rig: Rig) -> None:
+    rig.auto = False
+    rig.close_connection(1)
+    rig.probe_result("b1:10911", "refused")
+    rig.auto = True
+    assert len(rig.held) == 1
+    assert rig.elect(2, designate=True).code == 0
+    rig.append(rig.held[0])
+    outcome = rig.published[-1]
+    assert (outcome.kind, outcome.accepted, outcome.refusal) == ("ElectMaster", False, "STATE_MOVED")

@@ -1,0 +1,62 @@
+"""What must be true of the stream before a record reaches the fold (design D4)."""
+
+from pathlib import Path
+
+import pytest
+from faust.types.auth import AuthProtocol
+
+from processors.faust_worker import FaustWorker, broker_urls, credentials
+
+
+class Fold:
+    """Takes records like the fold does."""
+
+    def __init__(self, folder: Path) -> None:
+        self.next_offset = 5
+        self.taken: list[int] = []
+        self.failures: list[str] = []
+        self.worker = FaustWorker(
+            "test", {"bootstrap.servers": "k:1"}, folder, next_offset=lambda: self.next_offset,
+            on_record=self.record, on_failure=self.failures.append,
+        )  # fmt: skip
+
+    def record(self, offset: int, data: bytes) -> None:
+        self.taken.append(offset)
+        self.next_offset = offset + 1
+
+
+def test_redelivered_records_are_dropped(tmp_path: Path) -> None:
+    fold = Fold(tmp_path)
+    for offset in (3, 4, 5, 5, 6):
+        fold.worker.take(offset, b"")
+    assert fold.taken == [5, 6] and fold.failures == []
+
+
+def test_a_hole_ends_it_once_and_nothing_follows(tmp_path: Path) -> None:
+    fold = Fold(tmp_path)
+    for offset in (5, 7, 6):
+        fold.worker.take(offset, b"")
+    assert fold.taken == [5]
+    (reason,) = fold.failures
+    assert "after offset 5 came 7" in reason
+
+
+def test_the_app_is_set_up_so_that_a_paused_node_does_not_hold_it(tmp_path: Path) -> None:
+    conf = Fold(tmp_path).worker.app.conf
+    assert (conf.broker_request_timeout, conf.broker_session_timeout, conf.broker_heartbeat_interval) == (4, 3, 1)
+    assert not conf.web_enabled and conf.topic_disable_leader and not conf.stream_wait_empty
+
+
+def test_all_bootstrap_servers_are_passed_on() -> None:
+    assert broker_urls({"bootstrap.servers": "a:1, b:2,"}) == ["kafka://a:1", "kafka://b:2"]
+
+
+def test_security_settings_become_fausts_credentials() -> None:
+    assert credentials({"bootstrap.servers": "k:1"}) is None
+    sasl = credentials({
+        "security.protocol": "SASL_SSL", "sasl.mechanism": "SCRAM-SHA-256", "sasl.username": "u", "sasl.password": "p",
+    })  # fmt: skip
+    assert sasl is not None and sasl.protocol is AuthProtocol.SASL_SSL
+    assert credentials({"security.protocol": "SSL"}).protocol is AuthProtocol.SSL  # type: ignore[union-attr]
+    with pytest.raises(ValueError, match="not known"):
+        credentials({"security.protocol": "TELEPATHY"})

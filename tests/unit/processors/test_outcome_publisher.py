@@ -1,0 +1,45 @@
+"""Outcomes into their topic, and where it ends (design D7)."""
+
+import asyncio
+
+from events.outcomes import Outcome
+from events.producer import LogProducer
+from events.topics import OUTCOMES_TOPIC
+from processors.log_reader import LogReader
+from processors.outcome_publisher import OutcomePublisher, last_published
+from tests.support.mock_kafka import mock_kafka
+
+
+def outcome(offset: int) -> Outcome:
+    return Outcome(offset, bytes(16), "cluster", 1, "ElectMaster", "a", "", True, None, 0, digest=bytes(32))
+
+
+async def test_the_newest_published_offset_is_read_back() -> None:
+    with mock_kafka() as kafka:
+        results: list[tuple[int, bool]] = []
+        publisher = OutcomePublisher(
+            kafka, asyncio.get_running_loop(), lambda offset, ok: results.append((offset, ok)), lambda why: None
+        )
+        await publisher.warm_up()
+        for offset in (4, 5, 6):
+            publisher.publish(outcome(offset))
+        await publisher.close()
+        assert results == [(4, True), (5, True), (6, True)]
+        reader = LogReader(kafka)
+        assert last_published(reader) == 6
+        reader.close()
+
+
+async def test_an_unreadable_record_at_the_end_is_passed_over() -> None:
+    with mock_kafka() as kafka:
+        loop = asyncio.get_running_loop()
+        publisher = OutcomePublisher(kafka, loop, lambda offset, ok: None, lambda why: None)
+        await publisher.warm_up()
+        publisher.publish(outcome(4))
+        await publisher.close()
+        stranger = LogProducer(kafka, OUTCOMES_TOPIC, loop)
+        stranger.append(b"not an outcome", lambda offset: None)
+        await stranger.close()
+        reader = LogReader(kafka)
+        assert last_published(reader) == 4
+        reader.close()

@@ -1,0 +1,81 @@
+"""Publishing outcomes while active (design D7)."""
+
+from events.outcomes import Outcome
+from processors import effects as fx
+from processors.core_context import CoreConfig, CoreContext
+from processors.fold import Folder
+from processors.publish_desk import ASK_AGAIN_MS, PublishDesk
+
+
+def outcome(offset: int) -> Outcome:
+    return Outcome(offset, offset.to_bytes(16, "big"), "cluster", 1, "ElectMaster", "a", "", True, None, 0)
+
+
+def active_desk() -> tuple[CoreContext, PublishDesk]:
+    context = CoreContext(CoreConfig("c1", "h:1", "cluster"), Folder(), iter([]))
+    context.leadership.note_state(1, "c1", own_claim=True, now_ms=0)
+    return context, PublishDesk(context)
+
+
+def offsets(effects: list[fx.Effect]) -> list[int]:
+    return [one.outcome.command_offset for one in effects if isinstance(one, fx.Publish)]
+
+
+def test_publishing_goes_on_behind_the_newest_published_outcome() -> None:
+    _, desk = active_desk()
+    desk.preload([outcome(3), outcome(4), outcome(5)])
+    (question,) = desk.start()
+    assert isinstance(question, fx.AskLastPublished)
+    assert offsets(desk.last_published(question.token, 4)) == [5]
+
+
+def test_an_old_answer_is_ignored() -> None:
+    _, desk = active_desk()
+    desk.preload([outcome(0)])
+    (question,) = desk.start()
+    desk.start()
+    assert desk.last_published(question.token, -1) == []
+
+
+def test_a_hole_that_cannot_be_closed_stops_the_controller() -> None:
+    _, desk = active_desk()
+    desk.preload([outcome(9)])
+    (question,) = desk.start()
+    (halt,) = desk.last_published(question.token, 3)
+    assert isinstance(halt, fx.Halt) and "start this controller again" in halt.reason
+
+
+def test_an_unanswered_question_is_asked_again() -> None:
+    context, desk = active_desk()
+    (question,) = desk.start()
+    desk.last_published(question.token, None)
+    assert desk.tick() == []
+    context.clock(ASK_AGAIN_MS)
+    assert [type(effect) for effect in desk.tick()] == [fx.AskLastPublished]
+
+
+def test_a_failed_append_starts_again_behind_the_topics_end() -> None:
+    context, desk = active_desk()
+    desk.preload([outcome(0), outcome(1)])
+    (question,) = desk.start()
+    assert offsets(desk.last_published(question.token, -1)) == [0, 1]
+    desk.result(0, ok=True)
+    desk.result(1, ok=False)
+    assert desk.publish() == []
+    context.clock(ASK_AGAIN_MS)
+    (again,) = desk.tick()
+    assert isinstance(again, fx.AskLastPublished)
+    assert offsets(desk.last_published(again.token, 0)) == [1]
+
+
+def test_a_standby_keeps_outcomes_until_the_active_one_has_published_them() -> None:
+    context, desk = active_desk()
+    context.leadership.note_state(2, "c2", own_claim=False, now_ms=1)
+    desk.stop()
+    context.folder.offset = 5  # type: ignore[misc]
+    desk.preload([outcome(4), outcome(5)])
+    assert desk.publish() == []
+    desk.published_elsewhere(4)
+    assert desk.published_offset == 4
+    desk.published_elsewhere(99)
+    assert desk.published_offset == 5, "never beyond what was applied here"

@@ -1,0 +1,55 @@
+"""Reads at the active controller (design D5)."""
+
+import pytest
+
+from processors import effects as fx
+from tests.support.controller_rig import SET, Rig
+
+
+@pytest.fixture
+def rig() -> Rig:
+    made = Rig().lead().three()
+    made.auto = False
+    return made
+
+
+def test_reads_that_arrive_together_share_one_question(rig: Rig) -> None:
+    for conn in range(5):
+        rig.request(1004, {"brokerName": SET}, conn=conn)
+    first = rig.take(fx.AskEndOffset)
+    assert len(first) == 1
+    rig.perform(rig.core.on_end_offset(first[0].token, len(rig.log.records)))
+    second = rig.take(fx.AskEndOffset)
+    assert len(second) == 1, "those who came while the first question was under way"
+    rig.perform(rig.core.on_end_offset(second[0].token, len(rig.log.records)))
+    assert sorted(reply.conn_id for reply in rig.take(fx.Reply)) == [0, 1, 2, 3, 4]
+
+
+@pytest.mark.parametrize(("code", "ext", "body"), [
+    (1004, {"brokerName": SET}, b""), (1012, {"clusterName": "C", "brokerName": SET}, b""), (1006, {}, b'["a"]'),
+])  # fmt: skip
+def test_each_kind_of_read_waits_and_is_served(rig: Rig, code: int, ext: dict[str, str], body: bytes) -> None:
+    assert rig.request(code, ext, body) is None
+    (question,) = rig.take(fx.AskEndOffset)
+    rig.perform(rig.core.on_end_offset(question.token, len(rig.log.records)))
+    assert [reply.response.code for reply in rig.take(fx.Reply)] == [0]
+
+
+def test_a_log_that_does_not_answer_is_asked_at_the_next_tick_and_the_read_ends_in_code_1(rig: Rig) -> None:
+    rig.request(1004, {"brokerName": SET})
+    (question,) = rig.take(fx.AskEndOffset)
+    rig.perform(rig.core.on_end_offset(question.token, None))
+    assert rig.take(fx.AskEndOffset) == []
+    rig.tick()
+    assert len(rig.take(fx.AskEndOffset)) == 1
+    rig.pass_time(2_600)
+    (reply,) = rig.take(fx.Reply)
+    assert reply.response.code == 1 and reply.response.remark
+
+
+def test_the_status_shows_the_newest_end_that_was_learnt(rig: Rig) -> None:
+    rig.request(1004, {"brokerName": SET})
+    (question,) = rig.take(fx.AskEndOffset)
+    rig.perform(rig.core.on_end_offset(question.token, 999))
+    answer = rig.request(19002)
+    assert answer is not None and b'"end_offset":999' in answer.body

@@ -1,0 +1,50 @@
+"""What a controller needs of its topics (design D13)."""
+
+import pytest
+from confluent_kafka.admin import PartitionMetadata, TopicMetadata
+
+from events.topics import COMMANDS
+from processors.topic_check import TopicsUnfit, prepare, unfit
+
+FIT = {
+    "retention.ms": "-1", "retention.bytes": "-1", "cleanup.policy": "delete",
+    "unclean.leader.election.enable": "false", "min.insync.replicas": "2",
+}  # fmt: skip
+
+
+def topic(partitions: int = 1, replicas: int = 3) -> TopicMetadata:
+    made = TopicMetadata()
+    for number in range(partitions):
+        made.partitions[number] = PartitionMetadata()
+        made.partitions[number].replicas = list(range(replicas))
+    return made
+
+
+def test_a_replicated_kept_topic_is_fit() -> None:
+    assert unfit(COMMANDS, topic(), FIT, local_cluster=False) == []
+
+
+@pytest.mark.parametrize(("name", "value"), [
+    ("retention.ms", "604800000"), ("retention.bytes", "1"), ("cleanup.policy", "compact"),
+    ("unclean.leader.election.enable", "true"),
+])  # fmt: skip
+def test_history_that_could_go_away_is_refused_everywhere(name: str, value: str) -> None:
+    for local in (True, False):
+        (problem,) = unfit(COMMANDS, topic(), FIT | {name: value}, local)
+        assert name in problem and "set it to" in problem
+
+
+def test_two_partitions_have_no_order() -> None:
+    assert "partitions" in unfit(COMMANDS, topic(partitions=2), FIT, local_cluster=True)[0]
+
+
+def test_replication_is_asked_of_real_clusters_only() -> None:
+    lonely = FIT | {"min.insync.replicas": "1"}
+    assert unfit(COMMANDS, topic(replicas=1), lonely, local_cluster=True) == []
+    problems = unfit(COMMANDS, topic(replicas=1), lonely, local_cluster=False)
+    assert len(problems) == 2 and "replication 1" in problems[0] and "min.insync.replicas is 1" in problems[1]
+
+
+def test_a_kafka_that_is_not_there_is_said_with_its_address() -> None:
+    with pytest.raises(TopicsUnfit, match="127.0.0.1:1 is not reachable"):
+        prepare({"bootstrap.servers": "127.0.0.1:1"}, local_cluster=True, wait_ms=0)
