@@ -6,6 +6,7 @@ Refuses to know tables, topics and what the session is used for.
 
 from __future__ import annotations
 
+import logging
 import os
 import shutil
 import sys
@@ -73,6 +74,8 @@ def build_session(
     from pyspark.java_gateway import launch_gateway
     from pyspark.sql import SparkSession
 
+    # At INFO it tells of every callback, several a second.
+    logging.getLogger("py4j").setLevel(logging.WARNING)
     conf = SparkConf(loadDefaults=False)
     for name, value in _options(settings, jars, app_name).items():
         conf.set(name, value)

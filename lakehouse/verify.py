@@ -13,6 +13,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
+
 from events.topics import COMMANDS_TOPIC, OUTCOMES_TOPIC
 from lakehouse.delta_tables import active_files, read
 from lakehouse.errors import LakehouseError, NotLanded
@@ -102,22 +105,55 @@ def verify(tables_dir: Path, settings: SparkSettings) -> Verdict:
 
 def verify_in(spark: Any, tables_dir: Path) -> Verdict:
     """The same in a session that is there already."""
+    from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 
     files = active_files(tables_dir, BRONZE, "topic", (COMMANDS_TOPIC, OUTCOMES_TOPIC))
     if not files[COMMANDS_TOPIC]:
         raise NotLanded(f"no commands have landed in {tables_dir}: has `regent land` run?")
+    try:
+        return _verdict(spark, tables_dir, files, [])
+    except (PySparkException, Py4JError) as error:
+        damaged = {path for paths in files.values() for path in paths if not _opens(path)}
+        if not damaged:
+            reason = str(error).strip().splitlines()[0][:ERROR_CHARS_MAX]
+            raise LakehouseError(f"bronze in {tables_dir} cannot be folded: {reason}") from error
+    # What lies in a damaged file is then missing, and is named by its offsets.
+    whole = {topic: [p for p in paths if p not in damaged] for topic, paths in files.items()}
+    told = [f"file {path} of bronze is damaged" for path in sorted(damaged)]
+    if not whole[COMMANDS_TOPIC]:
+        raise LakehouseError("; ".join(told))
+    return _verdict(spark, tables_dir, whole, told)
+
+
+def _verdict(
+    spark: Any, tables_dir: Path, files: Mapping[str, list[str]], told: list[str]
+) -> Verdict:
     folded = _records(spark, files[COMMANDS_TOPIC]).mapInArrow(fold_batches, FOLDED_COLUMNS)
     published = _published(spark, files[OUTCOMES_TOPIC])
     joined = _joined(folded.cache(), published.cache())
     try:
-        return _compared(joined.cache(), _told(folded, published), tables_dir)
-    except PySparkException as error:
-        reason = str(error).strip().splitlines()[0][:ERROR_CHARS_MAX]
-        raise LakehouseError(f"bronze in {tables_dir} cannot be folded: {reason}") from error
+        found = _told(folded, published)
+        problems = [*told, *(row["problem"] for row in found if row["problem"])]
+        missing = [
+            [row["missing_from"], row["offset"] - 1]
+            for row in found
+            if row["missing_from"] is not None
+        ]
+        verdict = _compared(joined.cache())
+        problems += two_masters(tables_dir)
+        return dataclasses.replace(verdict, missing=missing, problems=problems)
     finally:
         for frame in (joined, folded, published):
             frame.unpersist()
+
+
+def _opens(path: str) -> bool:
+    try:
+        pq.ParquetFile(path.removeprefix("file://")).read(columns=["partition", "offset", "value"])
+    except (OSError, pa.ArrowException):
+        return False
+    return True
 
 
 def _records(spark: Any, files: list[str]) -> Any:
@@ -137,7 +173,7 @@ def _published(spark: Any, files: list[str]) -> Any:
     return _records(spark, files).mapInArrow(publish_batches, PUBLISHED_COLUMNS)
 
 
-def _compared(joined: Any, told: list[Any], tables_dir: Path) -> Verdict:
+def _compared(joined: Any) -> Verdict:
     """The verdict: first where history differs, then how far it is proven below that."""
     from pyspark.sql import functions as F
 
@@ -164,12 +200,6 @@ def _compared(joined: Any, told: list[Any], tables_dir: Path) -> Verdict:
         mismatches=mismatches,
         publishers=publishers,
         unreadable=unreadable,
-        missing=[
-            [row["missing_from"], row["offset"] - 1]
-            for row in told
-            if row["missing_from"] is not None
-        ],
-        problems=[row["problem"] for row in told if row["problem"]] + two_masters(tables_dir),
     )
 
 

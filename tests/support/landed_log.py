@@ -12,6 +12,7 @@ from pathlib import Path
 
 import deltalake
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from events.codec import decode, encode
 from events.topics import BROKER_EVENTS_TOPIC, COMMANDS_TOPIC, OUTCOMES_TOPIC
@@ -94,3 +95,30 @@ def land(tables_dir: Path, records: Sequence[Record], batch_id: int = 0) -> dict
 def kinds(records: Iterable[Record]) -> list[str]:
     """Class names of the records, for readable failures."""
     return [type(decode(value or b"")).__name__ for *_, value in records]
+
+
+def append_to_bronze(tables_dir: Path, records: Sequence[Record]) -> None:
+    """Append records of one partition to bronze alone, whatever is missing before them."""
+    mark = HighWater({records[0][:2]: records[0][2] - 1})
+    rows = landing.bronze_rows(batch_of(records), mark, 1, BEGAN)
+    deltalake.write_deltalake(str(delta_tables.table_path(tables_dir, BRONZE)), rows, mode="append")
+
+
+def flip_value_byte(tables_dir: Path, offset: int) -> None:
+    """Change one byte of the value of a landed command, as a person with an editor would."""
+    for file in delta_tables.active_files(
+        tables_dir, BRONZE, "topic", (COMMANDS_TOPIC,)
+    )[COMMANDS_TOPIC]:
+        path = file.removeprefix("file://")
+        rows = pq.ParquetFile(path).read()
+        offsets = rows["offset"].to_pylist()
+        if offset not in offsets:
+            continue
+        values = rows["value"].to_pylist()
+        value = bytearray(values[offsets.index(offset)])
+        value[-1] ^= 1
+        values[offsets.index(offset)] = bytes(value)
+        index = rows.schema.get_field_index("value")
+        pq.write_table(rows.set_column(index, rows.schema.field(index), [values]), path)
+        return
+    raise AssertionError(f"offset {offset} is not in bronze")

@@ -17,7 +17,14 @@ from lakehouse.errors import NotLanded
 from lakehouse.tables import BRONZE
 from lakehouse.verify import Verdict, verdict_text, verify_in
 from tests.support.control_history import History, seen, with_master
-from tests.support.landed_log import command_records, event_records, land, outcome_records
+from tests.support.landed_log import (
+    append_to_bronze,
+    command_records,
+    event_records,
+    flip_value_byte,
+    land,
+    outcome_records,
+)
 
 pytestmark = pytest.mark.spark
 
@@ -28,24 +35,6 @@ def history_with_failover() -> History:
     history.alter((1, 2, 3), seen(1), seen(2), seen(3), set_epoch=0)
     history.append(b"garbage")
     return history
-
-
-def flip_value_byte(tables_dir: Path, offset: int) -> None:
-    """Change one byte of the value of a landed command, as a person with an editor would."""
-    for file in active_files(tables_dir, BRONZE, "topic", ("regent.commands",))["regent.commands"]:
-        path = file.removeprefix("file://")
-        rows = pq.ParquetFile(path).read()
-        offsets = rows["offset"].to_pylist()
-        if offset not in offsets:
-            continue
-        values = rows["value"].to_pylist()
-        value = bytearray(values[offsets.index(offset)])
-        value[-1] ^= 1
-        values[offsets.index(offset)] = bytes(value)
-        index = rows.schema.get_field_index("value")
-        pq.write_table(rows.set_column(index, rows.schema.field(index), [values]), path)
-        return
-    raise AssertionError(f"offset {offset} is not in bronze")
 
 
 def test_whole_history_is_verified_up_to_its_last_command(spark: Any, tmp_path: Path) -> None:
@@ -76,11 +65,28 @@ def test_a_missing_command_is_named(spark: Any, tmp_path: Path) -> None:
     records = command_records(history.records)
     land(tmp_path, records[:5] + outcome_records(history.records))
     # As if a file of bronze had been lost: the landing job itself refuses such a batch.
-    marks_moved = [(topic, part, offset, value) for topic, part, offset, value in records[7:]]
-    append_to_bronze(tmp_path, marks_moved)
+    append_to_bronze(tmp_path, records[7:])
     verdict = verify_in(spark, tmp_path)
     assert (verdict.exit_code, verdict.missing, verdict.verified_up_to) == (1, [[5, 6]], 4)
     assert "offsets 5 to 6" in verdict.text()
+
+
+def test_a_damaged_file_is_named_with_its_offsets(spark: Any, tmp_path: Path) -> None:
+    history = history_with_failover()
+    records = command_records(history.records)
+    land(tmp_path, records[:5] + outcome_records(history.records))
+    append_to_bronze(tmp_path, records[5:7])
+    append_to_bronze(tmp_path, records[7:])
+    files = active_files(tmp_path, BRONZE, "topic", ("regent.commands",))["regent.commands"]
+    path = next(
+        path
+        for path in (Path(file.removeprefix("file://")) for file in files)
+        if pq.read_table(path, columns=["offset"], partitioning=None)["offset"].to_pylist() == [5, 6]
+    )
+    path.write_bytes(path.read_bytes()[:-40])
+    verdict = verify_in(spark, tmp_path)
+    assert (verdict.exit_code, verdict.missing) == (1, [[5, 6]])
+    assert [str(path) in problem for problem in verdict.problems] == [True]
 
 
 def test_commands_without_outcome_are_counted_as_unproven(spark: Any, tmp_path: Path) -> None:
@@ -146,16 +152,3 @@ def test_nothing_published_proves_nothing(spark: Any, tmp_path: Path) -> None:
 def test_an_unproven_verdict_is_not_a_success() -> None:
     verdict = Verdict(verified_up_to=-1, digest=None, commands=0, compared=0, unproven=0)
     assert verdict.exit_code == 1
-
-
-def append_to_bronze(tables_dir: Path, records: list[Any]) -> None:
-    import deltalake
-
-    from lakehouse import delta_tables, landing
-    from lakehouse.high_water import HighWater
-    from tests.support.landed_log import BEGAN, batch_of
-
-    mark = HighWater({("regent.commands", 0): records[0][2] - 1})
-    rows = landing.bronze_rows(batch_of(records), mark, 1, BEGAN)
-    path = delta_tables.table_path(tables_dir, BRONZE)
-    deltalake.write_deltalake(str(path), rows, mode="append")
