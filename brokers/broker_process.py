@@ -217,7 +217,7 @@ class BrokerProcess:
         hooks = ReplicaHooks(
             self.switch.changed, self.membership.propose, self.membership.ask, self.service.confirmed, self.reporter.report
         )
-        self.switch.attach(core, self.reporter.report)
+        self.switch.attach(core, lambda: self.membership.replicas, self.reporter.report)
         self.driver = ReplicaDriver(core, store, self.epoch_file, hooks)
         host, port = split_address(self.config.ha_listen)
         try:

@@ -150,7 +150,7 @@ def role_notice(message: RemotingCommand, source: str) -> RoleNotice | None:
         master_epoch=master_epoch,
         members=members,
         set_epoch=set_epoch,
-        replicas=_replicas(ext.get("regentReplicas", "")),
+        replicas=read_replicas(message),
         at_risk=ext.get("regentAtRisk") == "true",
         source=source,
         regent_master=regent,
@@ -198,9 +198,10 @@ def _extra_members(text: str | None) -> tuple[int, ...] | None:
         return None
 
 
-def _replicas(text: str) -> dict[int, str]:
+def read_replicas(message: RemotingCommand) -> dict[int, str]:
+    """Broker ids and addresses of the set, as far as the message tells them."""
     replicas: dict[int, str] = {}
-    for part in text.split(";")[:MEMBERS_MAX]:
+    for part in message.ext.get("regentReplicas", "").split(";")[:MEMBERS_MAX]:
         broker_id, separator, address = part.partition("=")
         if separator and broker_id.isascii() and broker_id.isdigit():
             replicas[int(broker_id)] = address

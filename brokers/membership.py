@@ -78,6 +78,8 @@ class Membership:
         self.me = me
         self.broker_id: int | None = None
         self.registered = asyncio.Event()
+        # Addresses of the set's replicas by broker id: the newest that any answer told.
+        self.replicas: dict[int, str] = {}
         self._files, self._timers, self._hooks, self._clock = files, timers, hooks, clock
         self._controllers = ControllerClient(addresses, self._greeting)
         self._registration = reg.Registration(me.cluster_name, me.broker_name, me.address, command_ids())
@@ -130,7 +132,7 @@ class Membership:
         registration = self._registration
         match effect:
             case reg.AskNextBrokerId():
-                answer = await self._controllers.ask(messages.next_broker_id(self.me))
+                answer = await self._ask(messages.next_broker_id(self.me))
                 next_id = None if answer is None else messages.read_next_broker_id(answer)
                 return registration.next_id_answered(_settled_code(answer), next_id, self._clock.wall_ms())
             case reg.WriteTemp(temp):
@@ -138,7 +140,7 @@ class Membership:
             case reg.DeleteTemp():
                 self._wrote(self._files.delete_temp)
             case reg.ApplyBrokerId(broker_id, check_code, command_id):
-                answer = await self._controllers.ask(messages.apply_broker_id(self.me, broker_id, check_code, command_id))
+                answer = await self._ask(messages.apply_broker_id(self.me, broker_id, check_code, command_id))
                 return registration.apply_answered(_settled_code(answer))
             case reg.WriteIdentity(identity, retried):
                 written = self._wrote(lambda: self._files.write_identity(identity))
@@ -166,7 +168,7 @@ class Membership:
         request = messages.register_broker(
             self.me, broker_id, self._hooks.position(), self._hooks.clean(), command_id, self._clock.wall_ms()
         )
-        answer = await self._controllers.ask(request)
+        answer = await self._ask(request)
         effects = self._registration.register_answered(_settled_code(answer))
         if answer is not None and answer.code == ResponseCode.SUCCESS:
             self.registered.set()
@@ -191,10 +193,16 @@ class Membership:
     async def _elect(self) -> None:
         assert self.broker_id is not None
         request = messages.elect_master(self.me, self.broker_id, new_command_id(), self._clock.wall_ms())
-        self._take(await self._controllers.ask(request), "elect")
+        self._take(await self._ask(request), "elect")
 
     async def _look(self) -> None:
-        self._take(await self._controllers.ask(messages.replica_info(self.me)), "poll")
+        self._take(await self._ask(messages.replica_info(self.me)), "poll")
+
+    async def _ask(self, request: RemotingCommand) -> RemotingCommand | None:
+        answer = await self._controllers.ask(request)
+        if answer is not None:
+            self.replicas = messages.read_replicas(answer) or self.replicas
+        return answer
 
     def _take(self, answer: RemotingCommand | None, source: str) -> None:
         if answer is None:
@@ -222,6 +230,7 @@ class Membership:
 
     def notified(self, message: RemotingCommand) -> None:
         """1008: act at once; it needs no answer."""
+        self.replicas = messages.read_replicas(message) or self.replicas
         notice = messages.role_notice(message, "notify")
         if notice is not None and self.broker_id is not None:
             self._hooks.on_notice(notice)
@@ -233,7 +242,7 @@ class Membership:
             self.me, self.broker_id, effect.members, effect.base_set_epoch, effect.master_epoch, command_id,
             self._clock.wall_ms(),
         )  # fmt: skip
-        answer = await self._controllers.ask(request)
+        answer = await self._ask(request)
         if answer is None:
             return AlterResult(None)
         if answer.code in CODES_UNREGISTERED:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from brokers.boot import BootMarker
 from brokers.config import BrokerConfig
@@ -32,13 +32,17 @@ class RoleSwitch:
     def __init__(self, config: BrokerConfig, roles: RoleView, tables: TableFiles, marker: BootMarker, forwarder: Forwarder) -> None:
         self._config, self._roles, self._tables, self._marker, self._forwarder = config, roles, tables, marker, forwarder
         self._core: ReplicaCore | None = None
+        self._addresses: Callable[[], Mapping[int, str]] = dict
         self._report: Callable[[str, dict[str, object]], None] = lambda kind, fields: None
 
     def wire(self, service: ClientService, changes: TopicChanges, name_servers: NameServers) -> None:
         self._service, self._changes, self._name_servers = service, changes, name_servers
 
-    def attach(self, core: ReplicaCore, report: Callable[[str, dict[str, object]], None]) -> None:
-        self._core, self._report = core, report
+    def attach(
+        self, core: ReplicaCore, addresses: Callable[[], Mapping[int, str]], report: Callable[[str, dict[str, object]], None]
+    ) -> None:
+        """`addresses()`: the replicas of the set by broker id."""
+        self._core, self._addresses, self._report = core, addresses, report
 
     async def changed(self, change: RoleChanged) -> None:
         """The replica's hook; changes come one after the other."""
@@ -60,7 +64,8 @@ class RoleSwitch:
         core = self._core
         if core is None:
             return {}
-        return {member: core.replicas.get(member, "") for member in core.sync_state_set if member != core.broker_id}
+        addresses = self._addresses()
+        return {member: addresses.get(member, "") for member in core.sync_state_set if member != core.broker_id}
 
     def route_entry(self) -> RouteEntry | None:
         """What name servers are told now; nothing before there is a role, or while this broker is fenced."""
