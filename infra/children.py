@@ -28,9 +28,12 @@ def _die_with(parent_pid: int) -> None:
 
 
 def spawn(
-    command: Sequence[str], output: Path, environ: Mapping[str, str] | None = None, cwd: Path | None = None
+    command: Sequence[str], output: Path, environ: Mapping[str, str] | None = None, cwd: Path | None = None,
+    *, wants_input: bool = False,
 ) -> subprocess.Popen[bytes]:
     """Start `command` in a session and process group of its own; stdout and stderr go to `output` (appended).
+
+    `wants_input` gives it a pipe as standard input, else it has none.
 
     Call it from a thread that lives as long as the process: Linux ties the death signal to the calling thread.
     """
@@ -38,7 +41,7 @@ def spawn(
     with output.open("ab") as sink:
         return subprocess.Popen(
             list(command),
-            stdin=subprocess.DEVNULL,
+            stdin=subprocess.PIPE if wants_input else subprocess.DEVNULL,
             stdout=sink,
             stderr=sink,
             env=dict(os.environ if environ is None else environ),

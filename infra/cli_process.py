@@ -11,6 +11,7 @@ import asyncio
 import importlib
 import logging
 import os
+import sys
 import types
 import typing
 from collections.abc import Callable
@@ -22,11 +23,11 @@ from pydantic import BaseModel
 from pydantic_core import PydanticUndefined
 
 from infra import process_logging
-from infra.problems import EXIT_USAGE, Problem
+from infra.problems import EXIT_DONE, EXIT_USAGE, Problem
 
 LOG_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")
 # options of this command itself, not of the process
-OWN = ("config", "log_file", "log_level", "verb")
+OWN = ("config", "log_file", "log_level", "wait_for_start", "verb")
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +54,10 @@ def add_arguments(parser: argparse.ArgumentParser, verb: str) -> None:
     if verb != "kafka":
         parser.add_argument("--log-file", metavar="FILE", type=Path, help="rotating log file (default: stderr)")
         parser.add_argument("--log-level", choices=LOG_LEVELS, default="INFO", help="default INFO")
+        parser.add_argument(
+            "--wait-for-start", action="store_true",
+            help="load everything, then begin when a line comes on standard input (a supervisor's spare)",
+        )
     settings = parser.add_argument_group("settings (the names in the TOML file, with _ for -)")
     for name, field in _model(verb).model_fields.items():
         _add_field(settings, name, field.annotation, field.default, field.is_required())
@@ -145,6 +150,8 @@ def run(arguments: argparse.Namespace) -> int:
         entry = importlib.import_module(RUNNABLE[verb].run_module).run
     except ModuleNotFoundError as error:
         raise Problem(f"regent {verb} is not part of this release ({error.name} is missing)", "") from error
+    if getattr(arguments, "wait_for_start", False) and not sys.stdin.buffer.readline():
+        return EXIT_DONE
     logging.getLogger(__name__).info("%s starts as pid %d", verb, os.getpid())
     try:
         result = asyncio.run(entry(config)) if asyncio.iscoroutinefunction(entry) else entry(config)

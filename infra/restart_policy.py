@@ -30,4 +30,6 @@ class RestartPolicy:
         self.deaths_in_a_row = 1 if lived_s >= CALM_AFTER_S else self.deaths_in_a_row + 1
         if not self.ever_ready and self.deaths_in_a_row >= START_DEATHS_MAX:
             return None
-        return min(DELAY_S_MAX, FIRST_DELAY_S * 2 ** (self.deaths_in_a_row - 1))
+        if self.deaths_in_a_row == 1:
+            return 0.0
+        return min(DELAY_S_MAX, FIRST_DELAY_S * 2 ** (self.deaths_in_a_row - 2))

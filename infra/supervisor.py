@@ -21,8 +21,10 @@ from infra.data_folder import DataFolder
 from infra.ports import require_free
 from infra.problems import EXIT_DONE, Problem
 from infra.restart_policy import RestartPolicy
+from infra.spares import Spares
 
-TURN_S = 0.05
+TURN_S = 0.02
+ASK_AGAIN_S = 0.05
 # one group after the other: brokers say farewell to controllers, controllers write to Kafka
 STOP_GROUPS = (("broker", "land"), ("controller", "namesrv"), ("kafka",))
 STOP_GRACE_S = {"broker": 10.0, "land": 20.0, "namesrv": 5.0, "controller": 10.0, "kafka": 15.0}
@@ -30,6 +32,8 @@ STOP_GRACE_S = {"broker": 10.0, "land": 20.0, "namesrv": 5.0, "controller": 10.0
 START_ORDER = (("kafka", 180.0), ("controller", 120.0), ("namesrv", 60.0), ("broker", 120.0), ("land", 600.0))
 LOG_LINES_SHOWN = 5
 OUTPUT_BYTES_MAX = 1024 * 1024
+# kinds whose place clients wait at: a spare process takes it over at once
+SPARE_KINDS = ("broker",)
 
 
 @dataclass(slots=True)
@@ -65,6 +69,7 @@ class Supervisor:
         self._state = "starting"
         self._stop_reason: str | None = None
         self._watchdog: subprocess.Popen[bytes] | None = None
+        self._spares = Spares(self._tell_watchdog)
 
     # -- life -------------------------------------------------------------------------------------------------------
 
@@ -114,6 +119,8 @@ class Supervisor:
                 return
         self._state = "ready"
         self._write()
+        for child in self._children.values():
+            self._prepare_spare(child.spec)
 
     def _start_kind(self, kind: str, wait_s: float | None) -> None:
         specs = self._plan.of_kind(kind)
@@ -170,15 +177,22 @@ class Supervisor:
         output = self._folder.output_of(spec.name)
         if output.exists() and output.stat().st_size > OUTPUT_BYTES_MAX:
             output.unlink()
-        command = [sys.executable, "-m", "infra", spec.kind, "--config", str(path)]
-        if spec.kind != "kafka":
-            command += ["--log-file", str(self._folder.log_of(spec.name))]
         written = output.stat().st_size if output.exists() else 0
-        process = children.spawn(command, output)
+        process = self._spares.begin(spec.name) or children.spawn(self._command(spec), output)
         self._tell_watchdog(f"+{process.pid}")
         child = self._children.setdefault(spec.name, Child(spec, process, time.monotonic()))
         child.process, child.started_at, child.state, child.output_from = process, time.monotonic(), "starting", written
         self._write()
+
+    def _command(self, spec: ProcessSpec) -> list[str]:
+        command = [sys.executable, "-m", "infra", spec.kind, "--config", str(self._folder.config_of(spec.name))]
+        if spec.kind != "kafka":
+            command += ["--log-file", str(self._folder.log_of(spec.name))]
+        return command
+
+    def _prepare_spare(self, spec: ProcessSpec) -> None:
+        if spec.kind in SPARE_KINDS:
+            self._spares.prepare(spec.name, [*self._command(spec), "--wait-for-start"], self._folder.output_of(spec.name))
 
     # -- one turn ---------------------------------------------------------------------------------------------------
 
@@ -189,7 +203,7 @@ class Supervisor:
                 self._died(child, now)
             elif child.state == "restarting" and now >= child.next_start:
                 self._restart(child, now)
-            elif child.state == "starting" and now - child.asked_at >= TURN_S:
+            elif child.state == "starting" and now - child.asked_at >= ASK_AGAIN_S:
                 child.asked_at = now
                 self._ask(child)
         for path, request in self._folder.pending():
@@ -203,6 +217,8 @@ class Supervisor:
             child.state = "ready"
             child.policy.was_ready()
             self._write()
+            if self._state == "ready":
+                self._prepare_spare(child.spec)
 
     def _died(self, child: Child, now: float) -> None:
         children.kill_group(child.process.pid)
@@ -277,6 +293,7 @@ class Supervisor:
     def _stop_all(self) -> None:
         self._state = "stopping"
         self._write()
+        self._spares.stop_all()
         for kinds in STOP_GROUPS:
             group = [c for c in self._children.values() if c.spec.kind in kinds]
             if not group:

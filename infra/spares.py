@@ -1,0 +1,56 @@
+"""Processes that are started but not yet begun: a broker that dies is replaced without waiting for Python to load.
+
+A client with default settings talks to the old address until its next poll, so the time until *some* process answers
+there is what its users wait for. A spare has read its configuration and imported everything, and waits for one line
+on its standard input; the end of that input ends it.
+Refuses to know when a spare is needed and what it runs.
+"""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from infra import children
+
+START_LINE = b"start\n"
+
+
+class Spares:
+    """At most one spare per name. `tell` gets `+PID` and `-PID` lines, so that a watchdog knows of them."""
+
+    def __init__(self, tell: Callable[[str], None]) -> None:
+        self._tell = tell
+        self._waiting: dict[str, subprocess.Popen[bytes]] = {}
+
+    def prepare(self, name: str, command: Sequence[str], output: Path) -> None:
+        """Have a spare for `name`; one that waits already is kept, a dead one replaced."""
+        waiting = self._waiting.get(name)
+        if waiting is not None and waiting.poll() is None:
+            return
+        spare = children.spawn(command, output, wants_input=True)
+        self._tell(f"+{spare.pid}")
+        self._waiting[name] = spare
+
+    def begin(self, name: str) -> subprocess.Popen[bytes] | None:
+        """Let the spare of `name` begin; None when there is none that lives."""
+        spare = self._waiting.pop(name, None)
+        if spare is None or spare.poll() is not None or spare.stdin is None:
+            return None
+        try:
+            spare.stdin.write(START_LINE)
+            spare.stdin.flush()
+        except BrokenPipeError:
+            children.stop(spare, 0.0)
+            return None
+        return spare
+
+    def stop_all(self) -> None:
+        """End every spare."""
+        for spare in self._waiting.values():
+            if spare.stdin is not None:
+                spare.stdin.close()
+            children.stop(spare, 1.0)
+            self._tell(f"-{spare.pid}")
+        self._waiting.clear()
