@@ -29,6 +29,8 @@ class Spares:
         waiting = self._waiting.get(name)
         if waiting is not None and waiting.poll() is None:
             return
+        if waiting is not None and waiting.stdin is not None:
+            waiting.stdin.close()
         spare = children.spawn(command, output, wants_input=True)
         self._tell(f"+{spare.pid}")
         self._waiting[name] = spare
@@ -36,21 +38,28 @@ class Spares:
     def begin(self, name: str) -> subprocess.Popen[bytes] | None:
         """Let the spare of `name` begin; None when there is none that lives."""
         spare = self._waiting.pop(name, None)
-        if spare is None or spare.poll() is not None or spare.stdin is None:
+        if spare is None:
             return None
-        try:
-            spare.stdin.write(START_LINE)
-            spare.stdin.flush()
-        except BrokenPipeError:
-            children.stop(spare, 0.0)
-            return None
-        return spare
+        return spare if _tell_to_begin(spare) else None
 
     def stop_all(self) -> None:
         """End every spare."""
         for spare in self._waiting.values():
-            if spare.stdin is not None:
-                spare.stdin.close()
+            assert spare.stdin is not None
+            spare.stdin.close()
             children.stop(spare, 1.0)
             self._tell(f"-{spare.pid}")
         self._waiting.clear()
+
+
+def _tell_to_begin(spare: subprocess.Popen[bytes]) -> bool:
+    """One line, then the end of its input; False when the spare is dead."""
+    assert spare.stdin is not None
+    alive = spare.poll() is None
+    try:
+        if alive:
+            spare.stdin.write(START_LINE)
+        spare.stdin.close()
+    except BrokenPipeError:
+        alive = False
+    return alive
