@@ -1,0 +1,68 @@
+"""Cutting the log of a real store on behalf of a replica."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.support.replica_process import message
+
+from brokers.log.commit_log import LogError
+from brokers.log.store import MessageStore, StoreConfig
+from brokers.replica.effects import CutIncompleteTail, TruncateLog
+from brokers.replica.store_port import complete_end, cut
+
+FILE_BYTES = 1 << 16
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[MessageStore]:
+    opened = MessageStore(tmp_path, StoreConfig(log_file_bytes=FILE_BYTES))
+    yield opened
+    opened.close()
+
+
+def ends(store: MessageStore, count: int, body: bytes = b"x" * 50) -> list[int]:
+    return [store.put(message(body), 1).end_offset for _ in range(count)]
+
+
+def test_a_log_is_cut_where_a_record_starts_and_nowhere_else(store: MessageStore) -> None:
+    marks = ends(store, 3)
+    assert cut(store, TruncateLog(marks[0] + 1, 1, "test"), FILE_BYTES) == (False, marks[2])
+    assert cut(store, TruncateLog(marks[0], 1, "test"), FILE_BYTES) == (True, marks[0])
+    assert cut(store, TruncateLog(marks[0], 1, "test"), FILE_BYTES) == (True, marks[0])
+    assert cut(store, TruncateLog(0, 1, "test"), FILE_BYTES) == (True, 0)
+
+
+def test_a_whole_log_stays_as_it_is(store: MessageStore) -> None:
+    marks = ends(store, 3)
+    assert cut(store, CutIncompleteTail(), FILE_BYTES) == (True, marks[2])
+    assert store.log_end == marks[2]
+
+
+@pytest.mark.parametrize("kept", [1, 7, 8, 60])
+def test_an_incomplete_record_at_the_end_is_cut(store: MessageStore, tmp_path: Path, kept: int) -> None:
+    marks = ends(store, 3)
+    data = store.read_log(0, marks[2])
+    store.truncate(0)
+    store.append_raw(0, data[: marks[1] + kept])
+    assert cut(store, CutIncompleteTail(), FILE_BYTES) == (True, marks[1])
+
+
+def test_an_incomplete_end_of_file_is_cut(store: MessageStore) -> None:
+    marks = ends(store, 3, b"x" * 30_000)  # the third begins a new file
+    head = store.read_log(0, FILE_BYTES)
+    store.truncate(0)
+    store.append_raw(0, head[: marks[1] + 20])
+    assert cut(store, CutIncompleteTail(), FILE_BYTES) == (True, marks[1])
+
+
+def test_a_log_that_cannot_be_read_in_the_middle_is_not_cut_but_refused(store: MessageStore) -> None:
+    marks = ends(store, 3)
+    data = bytearray(store.read_log(0, marks[2]))
+    store.truncate(0)
+    data[marks[0] + 4] ^= 0xFF  # the magic of the second record
+    store.append_raw(0, bytes(data))
+    with pytest.raises(LogError, match="cannot be read at"):
+        complete_end(store, FILE_BYTES)
