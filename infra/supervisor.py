@@ -8,19 +8,18 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Any
 
 from infra import children, cluster_plan, readiness, toml_text
+from infra.child import Child
 from infra.cluster_plan import ClusterOptions, ClusterPlan, ProcessSpec
 from infra.data_folder import DataFolder
 from infra.ports import require_free
 from infra.problems import EXIT_DONE, Problem
-from infra.restart_policy import RestartPolicy
+from infra.watchdog_link import WatchdogLink
 from infra.spares import Spares
 
 TURN_S = 0.02
@@ -34,22 +33,6 @@ LOG_LINES_SHOWN = 5
 OUTPUT_BYTES_MAX = 1024 * 1024
 # kinds whose place clients wait at: a spare process takes it over at once
 SPARE_KINDS = ("broker",)
-
-
-@dataclass(slots=True)
-class Child:
-    """One process that the supervisor answers for. States: starting, ready, restarting, held, failed."""
-
-    spec: ProcessSpec
-    process: subprocess.Popen[bytes]
-    started_at: float
-    state: str = "starting"
-    restarts: int = 0
-    next_start: float = 0.0
-    asked_at: float = 0.0
-    last_exit: int | None = None
-    output_from: int = 0
-    policy: RestartPolicy = field(default_factory=RestartPolicy)
 
 
 class Supervisor:
@@ -68,7 +51,7 @@ class Supervisor:
         self._steps: list[dict[str, Any]] = []
         self._state = "starting"
         self._stop_reason: str | None = None
-        self._watchdog: subprocess.Popen[bytes] | None = None
+        self._watchdog = WatchdogLink()
         self._spares = Spares(self._tell_watchdog)
 
     # -- life -------------------------------------------------------------------------------------------------------
@@ -77,7 +60,7 @@ class Supervisor:
         """Start all, supervise until a stop is asked for, stop all. Problem when the cluster does not come up."""
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, self._on_signal)
-        self._start_watchdog()
+        self._watchdog.start()
         try:
             self._start_all()
             while self._stop_reason is None:
@@ -88,24 +71,6 @@ class Supervisor:
 
     def _on_signal(self, number: int, frame: object) -> None:
         self._stop_reason = signal.Signals(number).name
-
-    def _start_watchdog(self) -> None:
-        self._watchdog = subprocess.Popen(
-            [sys.executable, "-m", "infra.watchdog"], stdin=subprocess.PIPE, start_new_session=True,
-            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-        )
-
-    def _tell_watchdog(self, line: str) -> None:
-        if self._watchdog is None or self._watchdog.stdin is None:
-            return
-        try:
-            self._watchdog.stdin.write(f"{line}\n".encode())
-            self._watchdog.stdin.flush()
-        except BrokenPipeError:
-            self._say("the watchdog is gone; starting another")
-            self._start_watchdog()
-            for child in self._children.values():
-                self._tell_watchdog(f"+{child.process.pid}")
 
     # -- start ------------------------------------------------------------------------------------------------------
 
@@ -179,7 +144,7 @@ class Supervisor:
             output.unlink()
         written = output.stat().st_size if output.exists() else 0
         process = self._spares.begin(spec.name) or children.spawn(self._command(spec), output)
-        self._tell_watchdog(f"+{process.pid}")
+        self._watchdog.add(process.pid)
         child = self._children.setdefault(spec.name, Child(spec, process, time.monotonic()))
         child.process, child.started_at, child.state, child.output_from = process, time.monotonic(), "starting", written
         self._write()
@@ -222,11 +187,11 @@ class Supervisor:
 
     def _died(self, child: Child, now: float) -> None:
         children.kill_group(child.process.pid)
-        self._tell_watchdog(f"-{child.process.pid}")
+        self._watchdog.drop(child.process.pid)
         child.last_exit = child.process.returncode
         delay = child.policy.died(now - child.started_at)
         name = child.spec.name
-        how = _how(child.last_exit)
+        how = child.how_it_ended()
         if delay is None:
             child.state = "failed"
             self._say(f"{name} {how} while starting; giving up")
@@ -278,7 +243,7 @@ class Supervisor:
 
     def _hold(self, child: Child) -> None:
         children.stop(child.process, STOP_GRACE_S[child.spec.kind])
-        self._tell_watchdog(f"-{child.process.pid}")
+        self._watchdog.drop(child.process.pid)
         child.state, child.last_exit = "held", child.process.returncode
         self._write()
 
@@ -304,12 +269,10 @@ class Supervisor:
             children.stop_all([c.process for c in group], grace_s)
             for child in group:
                 child.state, child.last_exit = "stopped", child.process.returncode
-                self._tell_watchdog(f"-{child.process.pid}")
+                self._watchdog.drop(child.process.pid)
         self._state = "stopped"
         self._write()
-        if self._watchdog is not None and self._watchdog.stdin is not None:
-            self._watchdog.stdin.close()
-            self._watchdog.wait()
+        self._watchdog.close()
 
     # -- what others see --------------------------------------------------------------------------------------------
 
@@ -322,25 +285,5 @@ class Supervisor:
             "controllers": list(self._plan.controllers),
             "name_servers": list(self._plan.name_servers),
             "tables_dir": str(self._folder.tables),
-            "processes": [_public(child) for child in self._children.values()],
+            "processes": [child.public() for child in self._children.values()],
         })
-
-
-def _how(code: int | None) -> str:
-    if code is not None and code < 0:
-        return f"was killed by {signal.Signals(-code).name}"
-    return f"ended with exit code {code}"
-
-
-def _public(child: Child) -> dict[str, Any]:
-    alive = child.process.returncode is None
-    return {
-        "name": child.spec.name, "kind": child.spec.kind, "state": child.state,
-        "pid": child.process.pid if alive else None,
-        "stamp": children.start_stamp(child.process.pid) if alive else None,
-        "address": child.spec.config.get("advertise") or child.spec.address,
-        "status_address": child.spec.address,
-        "ha_address": child.spec.config.get("ha_advertise"),
-        "store_dir": child.spec.config.get("store_dir"),
-        "restarts": child.restarts, "last_exit": child.last_exit,
-    }

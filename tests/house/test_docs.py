@@ -1,0 +1,50 @@
+"""README and ARCHITECTURE name what there is: every verb of the command line and of make, every package."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from source_tree import PACKAGES, ROOT
+
+from infra.cli import VERBS
+
+README = ROOT / "README.md"
+ARCHITECTURE = ROOT / "ARCHITECTURE.md"
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_the_readme_names_every_command(verb: str) -> None:
+    assert re.search(rf"regent (\w+ ?\| ?)*{verb}\b|\| ?{verb}\b", README.read_text(encoding="utf-8"))
+
+
+def test_the_readme_names_every_verb_of_make() -> None:
+    verbs = re.findall(r"^([a-z]+):.*## ", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
+    text = README.read_text(encoding="utf-8")
+    missing = [verb for verb in verbs if verb != "help" and f"make {verb}" not in text]
+    assert not missing
+
+
+def test_the_documents_name_only_commands_that_exist() -> None:
+    named = set()
+    for path in (README, ARCHITECTURE):
+        named |= set(re.findall(r"`regent ([a-z]+)", path.read_text(encoding="utf-8")))
+        named |= set(re.findall(r"^\s*(?:\$ )?regent ([a-z]+)", path.read_text(encoding="utf-8"), re.MULTILINE))
+    assert named <= set(VERBS), named - set(VERBS)
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_the_architecture_has_a_paragraph_on_every_package(package: str) -> None:
+    assert f"`{package}" in ARCHITECTURE.read_text(encoding="utf-8")
+
+
+def test_the_architecture_gives_a_reason_for_every_dependency() -> None:
+    wanted = re.findall(r"^([a-z][a-z0-9-]+)==", (ROOT / "requirements.in").read_text(encoding="utf-8"), re.MULTILINE)
+    text = ARCHITECTURE.read_text(encoding="utf-8").lower()
+    assert not [name for name in wanted if f"`{name}" not in text]
+
+
+def test_each_document_has_one_title() -> None:
+    for path in (README, ARCHITECTURE):
+        text = re.sub(r"```.*?```", "", path.read_text(encoding="utf-8"), flags=re.DOTALL)
+        assert len(re.findall(r"^# ", text, re.MULTILINE)) == 1, path
