@@ -11,7 +11,7 @@ import logging
 import random
 import uuid
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from brokers import controller_messages as messages
 from brokers import registration as reg
@@ -94,10 +94,6 @@ class Membership:
 
     def start(self) -> None:
         self._controllers.start()
-
-    def ha_bound(self, address: str) -> None:
-        """The HA address to tell, when it was known only after binding; before the first 1003."""
-        self.me = replace(self.me, ha_address=address)
 
     async def close(self) -> None:
         for task in tuple(self._tasks):

@@ -10,8 +10,8 @@ import asyncio
 import logging
 from collections.abc import Callable, Mapping
 
-from brokers.boot import BootMarker
 from brokers.config import BrokerConfig
+from brokers.local_replica import LocalReplica
 from brokers.namesrv_client import NameServers, RouteEntry
 from brokers.replica.core import ReplicaCore
 from brokers.replica.effects import RoleChanged
@@ -29,8 +29,8 @@ _log = logging.getLogger(__name__)
 class RoleSwitch:
     """Bound to one replica by `attach`, once this broker has an identity."""
 
-    def __init__(self, config: BrokerConfig, roles: RoleView, tables: TableFiles, marker: BootMarker, forwarder: Forwarder) -> None:
-        self._config, self._roles, self._tables, self._marker, self._forwarder = config, roles, tables, marker, forwarder
+    def __init__(self, config: BrokerConfig, roles: RoleView, tables: TableFiles, replica: LocalReplica, forwarder: Forwarder) -> None:
+        self._config, self._roles, self._tables, self._replica, self._forwarder = config, roles, tables, replica, forwarder
         self._core: ReplicaCore | None = None
         self._addresses: Callable[[], Mapping[int, str]] = dict
         self._report: Callable[[str, dict[str, object]], None] = lambda kind, fields: None
@@ -87,8 +87,7 @@ class RoleSwitch:
             core = self._core
             if core is None:
                 continue
-            if core.clean:
-                self._marker.caught_up()
+            self._replica.note_clean()
             standing = (core.master_epoch, core.sync_state_set)
             if self._roles.serving and standing != agreed and await self._changes.agree():
                 agreed = standing

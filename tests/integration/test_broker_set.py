@@ -119,3 +119,14 @@ async def test_without_enough_members_nothing_is_written(brokers: list[BrokerPro
     answers = [await call(client, brokers[0], send_request(topic, b"x")) for topic in ("T", "New")]
     assert [answer.code for answer in answers] == [1, 1] and "in-sync replicas not enough" in str(answers[0].remark)
     assert brokers[0].store.log_end == end and brokers[0].tables.topics.get("New") is None
+
+
+async def test_a_master_whose_disk_fails_gives_the_mastership_up(brokers: list[BrokerProcess], client: RemotingClient, controller: ScriptedController) -> None:
+    assert (await call(client, brokers[0], send_request("T", b"first"))).code == 0
+    brokers[0].store.log.io_error = "planted"
+    answer = asyncio.ensure_future(call(client, brokers[0], send_request("T", b"second")))
+    await until(lambda: not brokers[0].roles.serving, "the role was given up")
+    assert (await answer).code == 14
+    await controller.elect(2, [2, 3])
+    await until(lambda: brokers[1].roles.serving, "another one leads")
+    assert (await call(client, brokers[1], send_request("T", b"third"))).code == 0

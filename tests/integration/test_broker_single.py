@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from brokers.boot import BootMarker
 from brokers.broker_process import BrokerProcess
+from brokers.log.commit_log import LogError
 from brokers.log.records import BatchUnit, decode_messages, encode_batch
 from brokers.remoting import fastjson
 from brokers.remoting.client import RemotingClient
@@ -169,3 +171,22 @@ async def test_an_unanswered_apply_keeps_the_id_and_its_check_code(tmp_path: Pat
         assert controller.codes == {1: temp.split("#")[3]}
     finally:
         await again.stop("test")
+
+
+async def test_a_failing_disk_ends_the_process_and_the_next_start_is_unclean(
+    broker: BrokerProcess, client: RemotingClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert (await call(client, broker, send_request("T", b"kept"))).code == 0
+    running = asyncio.ensure_future(broker.run_until(asyncio.Event()))
+
+    def refuse(*_: object) -> None:
+        raise OSError(5, "input/output error")
+
+    assert broker.store is not None
+    monkeypatch.setattr(broker.store, "put", refuse)
+    assert (await call(client, broker, send_request("T", b"not written"))).code != 0
+    with pytest.raises(LogError, match="the disk failed"):
+        await running
+    await broker.stop("failed")
+    has_data = True
+    assert BootMarker(broker.config.store_dir).examine(has_data).reason == "io_error"

@@ -1,0 +1,53 @@
+"""One moment of a broker, gathered from its parts.
+
+Responsible for: which part knows what. Refuses to know: how the answer is sent, what the parts do.
+"""
+
+from __future__ import annotations
+
+from brokers.config import BrokerConfig
+from brokers.event_reporter import EventReporter
+from brokers.local_replica import LocalReplica
+from brokers.membership import Membership
+from brokers.service.admin import BrokerStatus
+from brokers.service.client_service import ClientService
+from brokers.service.forward import Forwarder
+from brokers.service.role_view import RoleView
+
+
+def read_status(
+    config: BrokerConfig, replica: LocalReplica, membership: Membership, roles: RoleView, service: ClientService,
+    forwarder: Forwarder, reporter: EventReporter, *, topics: int, started_ms: int,
+) -> BrokerStatus:  # fmt: skip
+    """The status now. Ready: registered, and in a role that serves or forwards."""
+    store, core, current = replica.store, replica.core, roles.current
+    return BrokerStatus(
+        ready=membership.registered.is_set() and current.role != "FENCED",
+        cluster_name=config.cluster_name,
+        broker_name=config.broker_name,
+        broker_id=membership.broker_id,
+        address=config.advertised,
+        ha_address=config.ha_advertised,
+        incarnation=replica.boot.incarnation,
+        clean=replica.clean(),
+        role=current.role,
+        master_id=current.master_id,
+        master_address=current.master_address,
+        master_epoch=current.master_epoch,
+        epochs=tuple((entry.epoch, entry.start_offset) for entry in replica.epochs.entries),
+        sync_state_set=core.sync_state_set if core else (),
+        sync_state_set_epoch=core.set_epoch if core else 0,
+        log_min=store.log_min,
+        log_end=store.log_end,
+        confirm_offset=core.confirm_offset if core else store.confirm_offset,
+        dispatched_offset=store.dispatched_offset,
+        controller=membership.leader,
+        write_refusal=replica.write_refusal(),
+        waiting_sends=service.sends.waiting,
+        held_pulls=service.pulls.held.count,
+        forwarded=forwarder.forwarded,
+        events_reported=reporter.reported,
+        events_dropped=reporter.dropped,
+        topics=topics,
+        started_ms=started_ms,
+    )

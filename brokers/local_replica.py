@@ -1,0 +1,142 @@
+"""The replica of this process, from before it has an id until it stops.
+
+Responsible for: opening the store and the epoch history, judging the last run, making core and driver once the id is
+known, and answers about the replica that hold before and after. Refuses to know: clients, controllers, name servers.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+from brokers.boot import BootMarker
+from brokers.config import BrokerConfig
+from brokers.controller_messages import LogPosition
+from brokers.ha.epoch_file import EpochFile
+from brokers.ha.epochs import EpochHistory
+from brokers.log.commit_log import LogError
+from brokers.log.consume_queue import ENTRY_BYTES
+from brokers.log.store import MessageStore, StoreConfig
+from brokers.remoting.connection import split_address
+from brokers.replica.config import ReplicaConfig
+from brokers.replica.core import ReplicaCore
+from brokers.replica.driver import ReplicaDriver
+from brokers.replica.hooks import ReplicaHooks
+from brokers.replica.roles import RoleNotice
+from brokers.replica.waiters import Confirmation
+
+_log = logging.getLogger(__name__)
+
+
+class _BrokerReplica(ReplicaDriver):
+    """The driver, and the news that writing failed outside of it."""
+
+    def storage_failed(self, reason: str) -> None:
+        """The store refused a master's own write: no role, no promise."""
+        self._step(self.core.storage_failed, reason, self._store.log_end)
+
+
+class LocalReplica:
+    """Opens and recovers in the constructor. LogError, EpochFileError: one line with the way out, nothing stays open."""
+
+    def __init__(self, config: BrokerConfig) -> None:
+        store_dir = config.store_dir
+        store_dir.mkdir(parents=True, exist_ok=True)
+        log_folder = store_dir / "commitlog"
+        has_data = log_folder.is_dir() and any(log_folder.iterdir())
+        self._config = config
+        self._marker = BootMarker(store_dir)
+        self.boot = self._marker.examine(has_data)
+        sizes = StoreConfig(config.commit_log_file_bytes, config.consume_queue_file_entries * ENTRY_BYTES)
+        self.store = MessageStore(store_dir, sizes, same_boot=self.boot.same_boot)
+        try:
+            self._epoch_file = EpochFile(store_dir / "epochFileCheckpoint")
+            self._epochs, self._epoch_seen = self._epoch_file.load()
+            self._marker.begin(self.boot)
+        except BaseException:
+            self.store.close(clean=False)
+            raise
+        self.driver: _BrokerReplica | None = None
+        report = self.store.recovery
+        _log.info(
+            "store recovered: end %d, confirm %d, cut %d bytes; the start is %s (%s)", report.end_offset,
+            report.confirm_offset, report.cut_bytes, "clean" if self.boot.clean else "unclean", self.boot.reason,
+        )  # fmt: skip
+
+    def make(self, broker_id: int) -> ReplicaCore:
+        """The core for this id: FENCED until the controller has spoken. Call `run` with it next."""
+        config, store = self._config, self.store
+        settings = ReplicaConfig(
+            file_bytes=config.commit_log_file_bytes, ack_wait_shrink_ms=config.ack_wait_shrink_ms,
+            relink_grace_ms=config.relink_grace_ms, ha_heartbeat_ms=config.ha_heartbeat_ms,
+            min_in_sync_replicas=config.min_in_sync_replicas, all_ack=config.all_ack,
+        )  # fmt: skip
+        return ReplicaCore(
+            settings, broker_id=broker_id, incarnation=self.boot.incarnation,
+            clean=self.boot.clean and not self._epoch_file.from_backup, epochs=self._epochs,
+            epoch_seen=self._epoch_seen, log_end=store.log_end, log_min=store.log_min, confirm_offset=store.confirm_offset,
+        )  # fmt: skip
+
+    def run(self, core: ReplicaCore, hooks: ReplicaHooks) -> str:
+        """Listen for HA links and begin to tick; the address bound. OSError when it is taken."""
+        self.driver = _BrokerReplica(core, self.store, self._epoch_file, hooks)
+        host, port = split_address(self._config.ha_listen)
+        bound = self.driver.listen(host, port)
+        self.driver.start()
+        return f"{host}:{bound}"
+
+    # -- what holds before and after the id is known ---------------------------------------------------------------
+
+    @property
+    def core(self) -> ReplicaCore | None:
+        return self.driver.core if self.driver else None
+
+    @property
+    def epochs(self) -> EpochHistory:
+        return self.driver.core.epochs if self.driver else self._epochs
+
+    def position(self) -> LogPosition:
+        core = self.core
+        if core is None:
+            return LogPosition(self._epochs.newest_epoch, self.store.log_end, self.store.confirm_offset)
+        return LogPosition(core.epochs.newest_epoch, core.log_end, core.confirm_offset)
+
+    def clean(self) -> bool:
+        return self.driver.core.clean if self.driver else self.boot.clean
+
+    def notice(self, notice: RoleNotice) -> None:
+        if self.driver is not None:
+            self.driver.notice(notice)
+
+    def write_refusal(self) -> str | None:
+        return self.driver.can_accept_writes() if self.driver else "this broker has no identity yet"
+
+    def log_grew(self, end_offset: int) -> None:
+        assert self.driver is not None
+        self.driver.log_grew(end_offset)
+
+    def confirmation(self, end_offset: int, timeout_ms: int) -> asyncio.Future[Confirmation]:
+        assert self.driver is not None
+        return self.driver.confirmation(end_offset, timeout_ms)
+
+    def storage_failed(self, reason: str) -> None:
+        """The disk refused: the next start is unclean, and this replica promises nothing more."""
+        self._marker.io_error()
+        if self.driver is not None:
+            self.driver.storage_failed(reason)
+
+    def note_clean(self) -> None:
+        """Keep on disk that an earlier loss was made good, once it was."""
+        if self.clean():
+            self._marker.caught_up()
+
+    def close(self) -> None:
+        """Flush and mark the run as ended; without the mark when the disk refuses."""
+        try:
+            self.store.close()
+        except (LogError, OSError) as error:
+            _log.error("the store cannot be closed cleanly: %s", error)
+            self._marker.io_error()
+            return
+        if self.store.io_error is None:
+            self._marker.flushed_exit()
