@@ -9,19 +9,27 @@ Refuses to know when a spare is needed and what it runs.
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Protocol
 
 from infra import children
 
 START_LINE = b"start\n"
 
 
-class Spares:
-    """At most one spare per name. `tell` gets `+PID` and `-PID` lines, so that a watchdog knows of them."""
+class Watchdog(Protocol):
+    """Who ends process groups when the supervisor cannot."""
 
-    def __init__(self, tell: Callable[[str], None]) -> None:
-        self._tell = tell
+    def add(self, group: int) -> None: ...
+    def drop(self, group: int) -> None: ...
+
+
+class Spares:
+    """At most one spare per name. `watchdog` hears of each: a spare must not outlive the supervisor either."""
+
+    def __init__(self, watchdog: Watchdog) -> None:
+        self._watchdog = watchdog
         self._waiting: dict[str, subprocess.Popen[bytes]] = {}
 
     def prepare(self, name: str, command: Sequence[str], output: Path) -> None:
@@ -32,7 +40,7 @@ class Spares:
         if waiting is not None and waiting.stdin is not None:
             waiting.stdin.close()
         spare = children.spawn(command, output, wants_input=True)
-        self._tell(f"+{spare.pid}")
+        self._watchdog.add(spare.pid)
         self._waiting[name] = spare
 
     def begin(self, name: str) -> subprocess.Popen[bytes] | None:
@@ -48,7 +56,7 @@ class Spares:
             assert spare.stdin is not None
             spare.stdin.close()
             children.stop(spare, 1.0)
-            self._tell(f"-{spare.pid}")
+            self._watchdog.drop(spare.pid)
         self._waiting.clear()
 
 

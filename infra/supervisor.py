@@ -19,8 +19,8 @@ from infra.cluster_plan import ClusterOptions, ClusterPlan, ProcessSpec
 from infra.data_folder import DataFolder
 from infra.ports import require_free
 from infra.problems import EXIT_DONE, Problem
-from infra.watchdog_link import WatchdogLink
 from infra.spares import Spares
+from infra.watchdog_link import WatchdogLink
 
 TURN_S = 0.02
 ASK_AGAIN_S = 0.05
@@ -52,7 +52,7 @@ class Supervisor:
         self._state = "starting"
         self._stop_reason: str | None = None
         self._watchdog = WatchdogLink()
-        self._spares = Spares(self._tell_watchdog)
+        self._spares = Spares(self._watchdog)
 
     # -- life -------------------------------------------------------------------------------------------------------
 

@@ -23,14 +23,28 @@ def eventually(holds: Callable[[], bool]) -> None:
         time.sleep(0.01)
 
 
-@pytest.fixture
-def told() -> list[str]:
-    return []
+class Told:
+    """What a watchdog hears, in order."""
+
+    def __init__(self) -> None:
+        self.added: list[int] = []
+        self.dropped: list[int] = []
+
+    def add(self, group: int) -> None:
+        self.added.append(group)
+
+    def drop(self, group: int) -> None:
+        self.dropped.append(group)
 
 
 @pytest.fixture
-def spares(told: list[str]) -> Iterator[Spares]:
-    kept = Spares(told.append)
+def told() -> Told:
+    return Told()
+
+
+@pytest.fixture
+def spares(told: Told) -> Iterator[Spares]:
+    kept = Spares(told)
     yield kept
     kept.stop_all()
 
@@ -49,23 +63,23 @@ def test_a_spare_begins_when_it_is_needed_and_only_once(spares: Spares, tmp_path
     children.stop(process, 5.0)
 
 
-def test_preparing_twice_keeps_the_one_that_waits(spares: Spares, told: list[str], tmp_path: Path) -> None:
+def test_preparing_twice_keeps_the_one_that_waits(spares: Spares, told: Told, tmp_path: Path) -> None:
     prepare(spares, tmp_path / "out")
     prepare(spares, tmp_path / "out")
-    assert len(told) == 1
+    assert len(told.added) == 1
 
 
-def test_a_dead_spare_is_not_handed_out_and_is_replaced(spares: Spares, told: list[str], tmp_path: Path) -> None:
+def test_a_dead_spare_is_not_handed_out_and_is_replaced(spares: Spares, told: Told, tmp_path: Path) -> None:
     prepare(spares, tmp_path / "out", "pass")
-    pid = int(told[0])
+    pid = told.added[0]
     eventually(lambda: not children.is_alive(pid))
     assert spares.begin("broker-a-1") is None
     prepare(spares, tmp_path / "out")
-    assert len(told) == 2
+    assert len(told.added) == 2
 
 
-def test_stopping_ends_every_spare_and_says_so(spares: Spares, told: list[str], tmp_path: Path) -> None:
+def test_stopping_ends_every_spare_and_says_so(spares: Spares, told: Told, tmp_path: Path) -> None:
     prepare(spares, tmp_path / "out")
     spares.stop_all()
-    assert told[1] == told[0].replace("+", "-")
-    assert not children.is_alive(int(told[0]))
+    assert told.dropped == told.added
+    assert not children.is_alive(told.added[0])
