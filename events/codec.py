@@ -26,6 +26,8 @@ FINGERPRINT_BYTES = 8
 HEADER_BYTES = len(MARKER) + FINGERPRINT_BYTES
 # Below Kafka's default limit of one message, so that what can be encoded can be appended.
 RECORD_BYTES_MAX = 1_000_000
+# An outcome repeats parts of its command: so there is room for it.
+COMMAND_BYTES_MAX = 250_000
 
 Record = Command | Outcome | BrokerEvent
 
@@ -54,6 +56,7 @@ class _Codec(NamedTuple):
     """Everything needed for one record class, made once at import."""
 
     header: bytes
+    bytes_max: int
     schema: Any
     to_plain: Callable[[Any], dict[str, Any]]
     from_plain: Callable[[Any], Any]
@@ -70,8 +73,8 @@ def encode(record: Record) -> bytes:
         fastavro.schemaless_writer(out, codec.schema, codec.to_plain(record))
     except Exception as error:  # fastavro's failures have no common type.
         raise MalformedRecord(f"{type(record).__name__}: {error}") from error
-    if out.tell() > RECORD_BYTES_MAX:
-        raise MalformedRecord(f"record of {out.tell()} bytes, limit {RECORD_BYTES_MAX}")
+    if out.tell() > codec.bytes_max:
+        raise MalformedRecord(f"record of {out.tell()} bytes, limit {codec.bytes_max}")
     return out.getvalue()
 
 
@@ -80,8 +83,8 @@ def decode(data: bytes) -> Record:
     codec = _BY_HEADER.get(data[:HEADER_BYTES])
     if codec is None:
         raise UnknownFingerprint(peek_fingerprint(data))
-    if len(data) > RECORD_BYTES_MAX:
-        raise MalformedRecord(f"record of {len(data)} bytes, limit {RECORD_BYTES_MAX}")
+    if len(data) > codec.bytes_max:
+        raise MalformedRecord(f"record of {len(data)} bytes, limit {codec.bytes_max}")
     body = BytesIO(data)
     body.seek(HEADER_BYTES)
     try:
@@ -187,7 +190,8 @@ def _build(cls: type) -> _Codec:
     schema = schemas.load(cls.__name__)
     parsed = fastavro.parse_schema(schema)
     mark = bytes.fromhex(fingerprint(to_parsing_canonical_form(schema), "CRC-64-AVRO"))
-    return _Codec(MARKER + mark, parsed, _record_writer(parsed), _record_reader(parsed))
+    limit = COMMAND_BYTES_MAX if cls in COMMANDS else RECORD_BYTES_MAX
+    return _Codec(MARKER + mark, limit, parsed, _record_writer(parsed), _record_reader(parsed))
 
 
 _RECORD_WRITERS: dict[str, Callable[[Any], dict[str, Any]]] = {}

@@ -14,7 +14,15 @@ from events.changes import (
 )
 from events.commands import ApplyBrokerId, CleanBrokerData, RegisterBroker
 from processors.decide_refusals import ACCEPTED_WITHOUT_CHANGE, Decision, Refusal
-from processors.state import EPOCH_MAX, FIRST_BROKER_ID, BrokerSet, ControllerState, Replica
+from processors.state import (
+    EPOCH_MAX,
+    FIRST_BROKER_ID,
+    REPLICAS_MAX,
+    TEXT_CHARS_MAX,
+    BrokerSet,
+    ControllerState,
+    Replica,
+)
 
 REASON_UNCLEAN_START = "UNCLEAN_START"
 REASON_CLEANED = "CLEANED"
@@ -30,6 +38,9 @@ def apply_broker_id(state: ControllerState, command: ApplyBrokerId) -> Decision:
             return ACCEPTED_WITHOUT_CHANGE
         return Decision(Refusal.BROKER_ID_INVALID)
     if wanted != (FIRST_BROKER_ID if broker_set is None else broker_set.next_broker_id):
+        return Decision(Refusal.BROKER_ID_INVALID)
+    texts = (command.cluster_name, command.broker_name, command.register_check_code)
+    if _any_too_long(*texts) or (broker_set and len(broker_set.replicas) >= REPLICAS_MAX):
         return Decision(Refusal.BROKER_ID_INVALID)
     # The set keeps the cluster name it began with (`controller.md` 4.1).
     cluster_name = command.cluster_name if broker_set is None else broker_set.cluster_name
@@ -52,7 +63,8 @@ def register_broker(state: ControllerState, command: RegisterBroker) -> Decision
         return Decision(Refusal.NEED_TO_BE_REGISTERED)
     last_epoch = UNKNOWN if command.last_epoch is None else command.last_epoch
     # The epoch after the highest one reported must still fit (S7).
-    if not command.broker_address or last_epoch >= EPOCH_MAX:
+    texts = (command.broker_address, command.ha_address, command.incarnation)
+    if not command.broker_address or _any_too_long(*texts) or last_epoch >= EPOCH_MAX:
         return Decision(Refusal.INVALID_REGISTRATION)
     highest = max(broker_set.highest_epoch_seen, last_epoch)
     lost: tuple[MasterCleared | SyncStateSetAltered, ...] = ()
@@ -84,6 +96,10 @@ def clean_broker_data(state: ControllerState, command: CleanBrokerData) -> Decis
     left = _left_the_set(broker_set, gone, REASON_CLEANED, broker_set.highest_epoch_seen)
     cleaned = BrokersCleaned(command.broker_name, gone, whole_set=gone == ids)
     return Decision(changes=(*left, cleaned))
+
+
+def _any_too_long(*texts: str | None) -> bool:
+    return any(text is not None and len(text) > TEXT_CHARS_MAX for text in texts)
 
 
 def _is_new_start(replica: Replica, command: RegisterBroker) -> bool:

@@ -6,7 +6,7 @@ each. Refuses to know who wins.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from events.envelope import ELECTION_PRIORITY_DEFAULT, ReplicaEvidence
 from events.outcomes import CandidateVerdict
@@ -20,9 +20,12 @@ REASON_ASKED = "asked"
 REASON_STALE = "stale_incarnation"
 
 
-@dataclass(frozen=True, slots=True)
-class Candidate:
-    """One replica as an election sees it: the record, joined with the evidence."""
+class Candidate(NamedTuple):
+    """
+    One replica as an election sees it: the record, joined with the evidence.
+
+    A tuple, because the fold makes one for each replica of each decision.
+    """
 
     replica: Replica
     in_set: bool

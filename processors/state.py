@@ -18,6 +18,10 @@ FIRST_BROKER_ID = 1
 # Java keeps epochs in an int; one above this could not be told to a Java broker.
 EPOCH_MAX = 2_147_483_647
 
+# What keeps every outcome below the size of one record, whatever brokers send.
+REPLICAS_MAX = 128
+TEXT_CHARS_MAX = 1024
+
 SETTING_UNCLEAN = "enableElectUncleanMaster"
 SETTING_DEDUPE_WINDOW = "dedupeWindowOffsets"
 DEDUPE_WINDOW_MAX = 1_000_000

@@ -10,6 +10,7 @@ import schemas
 from events import codec
 from events.broker_events import BROKER_EVENTS, BrokerEventHeader, SyncStateSetProposed
 from events.codec import (
+    COMMAND_BYTES_MAX,
     COMMAND_FINGERPRINTS,
     HEADER_BYTES,
     RECORD_BYTES_MAX,
@@ -104,12 +105,18 @@ def test_bytes_without_the_marker_are_refused(data):
         decode(data)
 
 
-def test_an_oversized_record_is_neither_written_nor_read():
-    head = encode(CLAIM)[:HEADER_BYTES]
-    with pytest.raises(MalformedRecord, match="limit"):
-        decode(head + bytes(RECORD_BYTES_MAX))
-    with pytest.raises(MalformedRecord, match="limit"):
-        encode(ChangeSettings(ENVELOPE, {"a": "x" * RECORD_BYTES_MAX}))
+OUTCOME = Outcome(1, bytes(16), "c", 1, "X", None, "", False, "STALE_TERM", 2007)
+
+
+@pytest.mark.parametrize(
+    ("record", "limit"), [(CLAIM, COMMAND_BYTES_MAX), (OUTCOME, RECORD_BYTES_MAX)]
+)
+def test_an_oversized_record_is_neither_written_nor_read(record, limit):
+    head = encode(record)[:HEADER_BYTES]
+    with pytest.raises(MalformedRecord, match=f"limit {limit}"):
+        decode(head + bytes(limit))
+    with pytest.raises(MalformedRecord, match=f"limit {COMMAND_BYTES_MAX}"):
+        encode(ChangeSettings(ENVELOPE, {"a": "x" * COMMAND_BYTES_MAX}))
 
 
 @pytest.mark.parametrize("size", [2**31, 2**40, 2**62, -1, -(2**62)])

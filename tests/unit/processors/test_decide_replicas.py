@@ -2,6 +2,7 @@
 
 import pytest
 
+from processors.state import REPLICAS_MAX, TEXT_CHARS_MAX
 from tests.support.control_history import NAME, History, seen, with_master, with_replicas
 
 # --- 5.2 ApplyBrokerId ---------------------------------------------------------------------
@@ -62,6 +63,24 @@ def test_s9_a_cleaned_id_is_never_given_again():
 def test_a_code_without_an_address_gives_none():
     history = History()
     assert history.apply_id(1, "").changes[0].broker_address == ""
+
+
+def test_an_outcome_always_has_bytes_however_many_and_long_the_replicas_are():
+    """The builder encodes each outcome: a full set of the longest texts must still fit."""
+    history = History()
+    for broker_id in range(1, REPLICAS_MAX + 1):
+        assert history.apply_id(broker_id, "x" * TEXT_CHARS_MAX).accepted
+        where = {"broker_address": "ä" * TEXT_CHARS_MAX, "ha_address": "h" * TEXT_CHARS_MAX}
+        assert history.register(broker_id, **where).accepted
+    assert history.apply_id(REPLICAS_MAX + 1).code == 2014
+    assert len(history.elect(1).candidates) == REPLICAS_MAX
+
+
+def test_texts_beyond_the_limit_are_refused():
+    long = "x" * (TEXT_CHARS_MAX + 1)
+    assert History().apply_id(1, long).code == 2014
+    for name in ("broker_address", "ha_address", "incarnation"):
+        assert with_replicas(1).register(1, **{name: long}).refusal == "INVALID_REGISTRATION"
 
 
 # --- 5.3 RegisterBroker --------------------------------------------------------------------
