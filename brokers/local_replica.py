@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from dataclasses import replace
 
 from brokers.boot import BootMarker
 from brokers.config import BrokerConfig
@@ -26,14 +27,6 @@ from brokers.replica.roles import RoleNotice
 from brokers.replica.waiters import Confirmation
 
 _log = logging.getLogger(__name__)
-
-
-class _BrokerReplica(ReplicaDriver):
-    """The driver, and the news that writing failed outside of it."""
-
-    def storage_failed(self, reason: str) -> None:
-        """The store refused a master's own write: no role, no promise."""
-        self._step(self.core.storage_failed, reason, self._store.log_end)
 
 
 class LocalReplica:
@@ -56,7 +49,8 @@ class LocalReplica:
         except BaseException:
             self.store.close(clean=False)
             raise
-        self.driver: _BrokerReplica | None = None
+        self.driver: ReplicaDriver | None = None
+        self._failed: asyncio.Future[None] | None = None
         report = self.store.recovery
         _log.info(
             "store recovered: end %d, confirm %d, cut %d bytes; the start is %s (%s)", report.end_offset,
@@ -79,7 +73,8 @@ class LocalReplica:
 
     def run(self, core: ReplicaCore, hooks: ReplicaHooks) -> str:
         """Listen for HA links and begin to tick; the address bound. OSError when it is taken."""
-        self.driver = _BrokerReplica(core, self.store, self._epoch_file, hooks)
+        hooks = replace(hooks, on_storage_failed=self._disk_failed)
+        self.driver = ReplicaDriver(core, self.store, self._epoch_file, hooks)
         host, port = split_address(self._config.ha_listen)
         bound = self.driver.listen(host, port)
         self.driver.start()
@@ -121,9 +116,22 @@ class LocalReplica:
 
     def storage_failed(self, reason: str) -> None:
         """The disk refused: the next start is unclean, and this replica promises nothing more."""
-        self._marker.io_error()
+        self._disk_failed(reason)
         if self.driver is not None:
             self.driver.storage_failed(reason)
+
+    def _disk_failed(self, reason: str) -> None:
+        self._marker.io_error()
+        failed = self._failed
+        if failed is not None and not failed.done():
+            failed.set_exception(LogError(f"the disk failed: {reason}; the broker must start anew and counts as unclean"))
+
+    def failed(self) -> asyncio.Future[None]:
+        """Raises LogError once the disk refused. The process has to end then: a recorded master whose process lives
+        keeps its place, and only an unclean start takes a replica out of the set (S5)."""
+        if self._failed is None:
+            self._failed = asyncio.get_running_loop().create_future()
+        return self._failed
 
     def note_clean(self) -> None:
         """Keep on disk that an earlier loss was made good, once it was."""
@@ -138,5 +146,6 @@ class LocalReplica:
             _log.error("the store cannot be closed cleanly: %s", error)
             self._marker.io_error()
             return
-        if self.store.io_error is None:
+        disk_failed = self._failed is not None and self._failed.done() and not self._failed.cancelled()
+        if self.store.io_error is None and not disk_failed:
             self._marker.flushed_exit()

@@ -141,6 +141,10 @@ class ReplicaDriver:
         """Old files of the store were deleted."""
         self._step(self.core.log_trimmed, self._store.log_min)
 
+    def storage_failed(self, reason: str) -> None:
+        """The store refused a write or a flush outside of any step: nothing here can be vouched for."""
+        self._step(self.core.storage_failed, reason, self._store.log_end)
+
     # -- transport ----------------------------------------------------------------------------------
 
     def on_opened(self, link_id: int, *, outbound: bool) -> None:
@@ -204,6 +208,7 @@ class ReplicaDriver:
             partings = [item for item in self._queue if isinstance(item, _PARTINGS)]
             self._queue.clear()
             self._queue.extend(partings)
+            self._hooks.on_storage_failed(str(error))
             return self.core.storage_failed(str(error), self._store.log_end, self._clock_ms())
 
     def _perform_one(self, effect: fx.Effect) -> list[fx.Effect] | None:

@@ -40,6 +40,7 @@ class ReplicaHooks:
     ask_controller: Callable[[bool], None]  # elect?
     on_confirm: Callable[[int], None]
     report: Callable[[str, dict[str, object]], None]
+    on_storage_failed: Callable[[str], None] = lambda reason: None  # the replica is fenced for good
 
 
 class BrokerTeller:

@@ -180,10 +180,10 @@ async def test_a_failing_disk_ends_the_process_and_the_next_start_is_unclean(
     running = asyncio.ensure_future(broker.run_until(asyncio.Event()))
 
     def refuse(*_: object) -> None:
-        raise OSError(5, "input/output error")
+        raise LogError("input/output error")
 
     assert broker.store is not None
-    monkeypatch.setattr(broker.store, "put", refuse)
+    monkeypatch.setattr(broker.store, "put_many", refuse)
     assert (await call(client, broker, send_request("T", b"not written"))).code != 0
     with pytest.raises(LogError, match="the disk failed"):
         await running

@@ -118,7 +118,7 @@ class Checkers:
         return node.disk.log[message.offset : message.offset + len(message.data)] == message.data
 
     def master_established(self, node: BrokerNode) -> None:
-        """One master per epoch, and none without everything that was acknowledged."""
+        """One master per epoch, and none without everything that was acknowledged in older ones."""
         assert node.core is not None
         epoch = node.core.master_epoch
         known = self._masters.setdefault(epoch, node.name)
@@ -129,7 +129,7 @@ class Checkers:
         if self.at_risk:
             return
         for message in self.acked:
-            if not self._holds(node, message):
+            if message.epoch < epoch and not self._holds(node, message):
                 raise InvariantBroken(
                     f"{node.name} leads in epoch {epoch} without the message at {message.offset}, "
                     f"acknowledged in epoch {message.epoch}"

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from random import Random
 
-from brokers.log.scan import end_of_valid_log, is_record_boundary
+from brokers.log.scan import LogWalk, end_of_valid_log, is_record_boundary
 
 FILE_BYTES = 4_096
 TORN_BYTES_MAX = 64
@@ -73,6 +73,13 @@ class SimulatedDisk:
             self.errors_due -= 1
             raise OSError("simulated disk error")
 
+    def dispatch_to(self, confirm_offset: int) -> None:
+        """Queues are built for complete records only."""
+        walk = LogWalk(self.read_log, self.dispatched_offset, confirm_offset, FILE_BYTES, check_body=False)
+        for _ in walk:
+            pass
+        self.dispatched_offset = walk.end
+
     # -- life --------------------------------------------------------------------------------------
 
     def recover(self) -> None:
@@ -80,7 +87,10 @@ class SimulatedDisk:
         end, _ = end_of_valid_log(self.read_log, 0, len(self.log), FILE_BYTES)
         self.truncate(end)
         self.errors_due = 0
-        self.confirm_offset = self.dispatched_offset = min(self.confirm_offset, end)
+        walk = LogWalk(self.read_log, 0, min(self.confirm_offset, end), FILE_BYTES, check_body=False)
+        for _ in walk:
+            pass
+        self.confirm_offset = self.dispatched_offset = walk.end
 
     def flush(self, confirm_offset: int) -> None:
         """Everything so far survives a power loss; the checkpoint tells the confirm offset."""

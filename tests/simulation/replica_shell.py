@@ -199,7 +199,7 @@ class ReplicaShell:
 
     def _do_ConfirmMoved(self, effect: fx.ConfirmMoved) -> None:
         self._waiters.confirm(effect.offset)
-        self.disk.dispatched_offset = effect.offset
+        self.disk.dispatch_to(effect.offset)
 
     def _do_AbortWaiters(self, effect: fx.AbortWaiters) -> None:
         self._waiters.abort()

@@ -51,10 +51,12 @@ class ReplicaProcess:
         self.events: list[tuple[str, dict]] = []
         self.asked: list[bool] = []
         self.command_ids: list[str] = []
+        self.disk_errors: list[str] = []
         self._controller = controller
         hooks = ReplicaHooks(
-            self._on_role, self._propose, self.asked.append, self._on_confirm, self._report
-        )
+            self._on_role, self._propose, self.asked.append, self._on_confirm, self._report,
+            self.disk_errors.append,
+        )  # fmt: skip
         self.driver = ReplicaDriver(core, self.store, epoch_file, hooks)
         self.core = core
         self.port = self.driver.listen("127.0.0.1", 0)

@@ -203,6 +203,23 @@ async def test_a_failing_disk_fences_and_nothing_behind_it_is_promised(
     assert await pair[0].driver.wait_confirmed(end, 50) is Confirmation.TIMED_OUT
 
 
+async def test_the_broker_is_told_that_the_disk_failed_whoever_noticed_it(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    pair = [start(1), start(2)]
+    elect(pair, pair[0], 1, (1, 2))
+    await confirmed(pair[0], pair[0].put(3))
+
+    def refuse(offset: int, data: object) -> None:
+        raise OSError(28, "no space left")
+
+    monkeypatch.setattr(pair[1].store, "append_raw", refuse)
+    pair[0].put()
+    await until(lambda: pair[1].disk_errors, "the slave's broker hears of it")
+    assert "no space left" in pair[1].disk_errors[0]
+    pair[0].driver.storage_failed("the log cannot be flushed")
+    assert (pair[0].core.role, pair[0].core.clean) == (Role.FENCED, False)
+    assert pair[0].driver.can_accept_writes() is not None
+
+
 async def test_a_slow_reader_blocks_its_link_and_bounds_the_queue(start: Start) -> None:
     config = replace(CONFIG, file_bytes=1 << 24, batch_bytes=64 * 1024, min_in_sync_replicas=1)
     master = start(1, config=config)
