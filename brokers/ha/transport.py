@@ -99,7 +99,9 @@ class _Link:
             self._lost(f"{len(self._queue)} packets not taken by the peer")
             return
         self._queue.append(packet)
-        if not self._writing:
+        if self._writing:
+            self._watch_queue()
+        else:
             self._write()
 
     def _write(self) -> None:

@@ -1,0 +1,98 @@
+"""One mastership at close range: what the whole-set tests of test_core.py do not reach."""
+
+from __future__ import annotations
+
+from itertools import count
+
+from brokers.ha.epochs import EpochHistory
+from brokers.ha.frames import SlaveAck, SlaveHandshake
+from brokers.replica import effects as fx
+from brokers.replica.config import ReplicaConfig
+from brokers.replica.master_role import MasterRole
+from brokers.replica.replica_log import ReplicaLog
+
+
+def master(end: int = 100, *, config: ReplicaConfig | None = None, members: tuple[int, ...] = (1, 2)) -> MasterRole:
+    log = ReplicaLog(epochs=EpochHistory.of((1, 0), (4, 50)), end_offset=end, min_offset=0, confirm_offset=0, epoch_seen=4)
+    return MasterRole(
+        config or ReplicaConfig(file_bytes=1000),
+        log,
+        broker_id=1,
+        epoch=4,
+        members=members,
+        set_epoch=9,
+        tokens=count(1),
+        now_ms=0,
+    )
+
+
+def link(role: MasterRole, link_id: int, broker_id: int, acked: int, now_ms: int = 0) -> list[fx.Effect]:
+    role.link_opened(link_id, now_ms)
+    effects = role.link_data(link_id, SlaveHandshake(broker_id).encode(), now_ms)
+    return effects + role.link_data(link_id, SlaveAck(acked).encode(), now_ms)
+
+
+def test_what_is_confirmed_now_stands_in_the_packets_that_follow() -> None:
+    role = master()
+    effects = link(role, 7, 2, 60)
+    kinds = [type(item) for item in effects]
+    assert kinds.index(fx.ConfirmMoved) < kinds.index(fx.SendRange)
+    (packet,) = [item for item in effects if isinstance(item, fx.SendRange)]
+    assert packet.header[-8:] == (60).to_bytes(8, "big")
+    assert (packet.offset, packet.count) == (60, 40)
+
+
+def test_a_link_that_breaks_the_protocol_is_closed_and_counts_no_more() -> None:
+    role = master()
+    link(role, 7, 2, 60)
+    effects = role.link_data(7, SlaveAck(10_000).encode(), 0)
+    assert isinstance(effects[0], fx.CloseLink)
+    assert effects[1].kind == "HaLinkDown"
+    assert role.links == {}
+
+
+def test_a_blocked_link_gathers_bytes_into_larger_packets() -> None:
+    role = master()
+    link(role, 7, 2, 100)
+    role.link_flow(7, blocked=True, now_ms=0)
+    for end in (110, 120, 130):
+        assert not [item for item in role.log_grew(end, 0) if isinstance(item, fx.SendRange)]
+    (packet,) = role.link_flow(7, blocked=False, now_ms=0)
+    assert (packet.offset, packet.count) == (100, 30)
+
+
+def test_an_accepted_answer_without_members_means_the_proposed_ones() -> None:
+    role = master(members=(1,), config=ReplicaConfig(file_bytes=1000, min_in_sync_replicas=1))
+    effects = link(role, 7, 2, 100)
+    (proposal,) = [item for item in effects if isinstance(item, fx.ProposeSyncSet)]
+    role.alter_result(proposal.token, 0, None, 10, 0)
+    assert role.sync.confirmed == {1, 2} and role.sync.set_epoch == 10
+
+
+def test_an_accepted_answer_without_a_set_epoch_is_unknown() -> None:
+    role = master(members=(1,), config=ReplicaConfig(file_bytes=1000, min_in_sync_replicas=1))
+    link(role, 7, 2, 100)
+    role.alter_result(1, 0, (1, 2), None, 0)
+    assert role.sync.proposal is not None
+    assert [item for item in role.tick(250) if isinstance(item, fx.ProposeSyncSet)]
+
+
+def test_a_fallen_behind_slave_is_told_of_once_and_again_when_it_caught_up() -> None:
+    role = master()
+    link(role, 7, 2, 100)
+    said = [item.kind for item in role.tick(10) if isinstance(item, fx.ReportEvent)]
+    role.log_grew(200, 20)
+    for now_ms in (900, 1100, 1300):
+        said += [item.kind for item in role.tick(now_ms) if isinstance(item, fx.ReportEvent)]
+    role.link_data(7, SlaveAck(200).encode(), 1400)
+    said += [item.kind for item in role.tick(1450) if isinstance(item, fx.ReportEvent)]
+    assert [kind for kind in said if kind.startswith("Slave")] == ["SlaveCaughtUp", "SlaveFellBehind", "SlaveCaughtUp"]
+
+
+def test_a_log_that_cannot_be_labelled_costs_the_link_not_the_process() -> None:
+    log = ReplicaLog(epochs=EpochHistory.of((4, 50)), end_offset=100, min_offset=0, confirm_offset=0, epoch_seen=4)
+    role = MasterRole(
+        ReplicaConfig(file_bytes=1000), log, broker_id=1, epoch=4, members=(1, 2), set_epoch=9, tokens=count(1), now_ms=0
+    )
+    effects = link(role, 7, 2, 0)
+    assert "no epoch covers offset 0" in [item.reason for item in effects if isinstance(item, fx.CloseLink)][0]

@@ -1,0 +1,108 @@
+"""Following at close range: what the whole-set tests of test_core.py do not reach."""
+
+from __future__ import annotations
+
+from brokers.ha.epochs import EpochHistory
+from brokers.ha.frames import MasterHandshake, Transfer
+from brokers.replica import effects as fx
+from brokers.replica.config import ReplicaConfig
+from brokers.replica.replica_log import ReplicaLog
+from brokers.replica.slave_role import SlaveRole
+
+H = EpochHistory.of
+CONFIG = ReplicaConfig(file_bytes=1000)
+
+
+def slave(address: str | None = "m:1", *, strict: bool = True, end: int = 0, epochs: EpochHistory = H()) -> SlaveRole:
+    log = ReplicaLog(epochs=epochs, end_offset=end, min_offset=0, confirm_offset=0, epoch_seen=4)
+    return SlaveRole(
+        CONFIG, log, broker_id=2, master_id=1, epoch=4, strict_epoch=strict, ha_address=address, now_ms=0
+    )
+
+
+def kinds(effects: list[fx.Effect]) -> list[str]:
+    return [item.kind if isinstance(item, fx.ReportEvent) else type(item).__name__ for item in effects]
+
+
+def linked(role: SlaveRole) -> list[fx.Effect]:
+    role.connect(0)
+    return role.link_opened(5, 0)
+
+
+def test_it_connects_at_once_and_once() -> None:
+    role = slave()
+    assert role.connect(0) == [fx.ConnectHa("m:1")]
+    assert role.connect(0) == []
+    (hello,) = role.link_opened(5, 0)
+    assert isinstance(hello, fx.SendBytes) and len(hello.data) == 16
+    assert role.connect(10_000) == []
+
+
+def test_without_an_address_it_waits_for_one() -> None:
+    role = slave(None)
+    assert role.connect(0) == [] and role.tick(100) == []
+    assert role.move_to("m:2", 200) == [fx.ConnectHa("m:2")]
+
+
+def test_news_of_the_same_address_end_the_backoff() -> None:
+    role = slave()
+    role.connect(0)
+    for now_ms in (0, 100, 200, 400, 900):
+        role.connect_failed(now_ms)
+        role.connect(now_ms + 500)
+    role.connect_failed(2000)
+    assert role.connect(2001) == []
+    assert role.move_to("m:1", 2002) == [fx.ConnectHa("m:1")]
+
+
+def test_bytes_are_appended_before_they_are_acknowledged_and_confirmed() -> None:
+    role = slave()
+    linked(role)
+    role.link_data(MasterHandshake(100, H((4, 0))).encode(), 1)
+    effects = role.link_data(Transfer(0, 4, 0, 60, b"x" * 100).encode(), 2)
+    assert kinds(effects) == ["WriteEpochs", "EpochAppended", "AppendRaw", "ConfirmMoved", "ConfirmCrossedEpoch", "SendBytes"]
+    assert effects[3] == fx.ConfirmMoved(60)
+    assert role.caught_up
+
+
+def test_it_has_not_caught_up_before_it_holds_what_the_master_held() -> None:
+    role = slave()
+    linked(role)
+    role.link_data(MasterHandshake(100, H((4, 0))).encode(), 1)
+    role.link_data(Transfer(0, 4, 0, 60, b"x" * 99).encode(), 2)
+    assert not role.caught_up
+    role.link_data(Transfer(99, 4, 0, 60, b"x").encode(), 2)
+    assert role.caught_up
+
+
+def test_a_java_master_may_lag_behind_in_epochs() -> None:
+    role = slave(strict=False)
+    linked(role)
+    assert "HandshakeResult" in kinds(role.link_data(MasterHandshake(0, H((2, 0))).encode(), 1))
+    assert role.link_id == 5
+
+
+def test_logs_that_cannot_be_joined_are_tried_again_rarely() -> None:
+    role = slave(end=300, epochs=H((1, 100)))
+    linked(role)
+    effects = role.link_data(MasterHandshake(900, H((4, 200))).encode(), 1)
+    assert kinds(effects) == ["HandshakeResult", "CloseLink"]
+    assert role.connect(1999) == []
+    assert role.connect(2001) == [fx.ConnectHa("m:1")]
+
+
+def test_the_answer_to_a_cut_counts_even_when_the_link_is_gone() -> None:
+    role = slave(end=300, epochs=H((1, 0), (3, 200)))
+    linked(role)
+    (cut,) = role.link_data(MasterHandshake(150, H((1, 0), (4, 150))).encode(), 1)
+    assert cut == fx.TruncateLog(150, 1, "diverged from the master")
+    role.link_closed("reset", 2)
+    assert "LogTruncated" in kinds(role.truncated(True, 150, 3))
+
+
+def test_garbage_from_the_master_closes_the_link_and_backs_off() -> None:
+    role = slave()
+    linked(role)
+    (closed,) = role.link_data(b"\0\0\0\x09" + b"\0" * 60, 1)
+    assert isinstance(closed, fx.CloseLink)
+    assert role.connect(1) == [] and role.connect(21) == [fx.ConnectHa("m:1")]

@@ -1,0 +1,89 @@
+"""Taking and leaving roles, step by step."""
+
+from __future__ import annotations
+
+from brokers.ha.epochs import EpochHistory
+from brokers.replica import effects as fx
+from brokers.replica.config import ReplicaConfig
+from brokers.replica.replica_log import ReplicaLog
+from brokers.replica.roles import Role, RoleNotice
+from brokers.replica.transitions import RoleTransitions
+
+
+def roles(*, clean: bool = True) -> RoleTransitions:
+    log = ReplicaLog(epochs=EpochHistory.of((1, 0)), end_offset=100, min_offset=0, confirm_offset=90, epoch_seen=1)
+    return RoleTransitions(ReplicaConfig(file_bytes=1000), log, broker_id=1, clean=clean)
+
+
+def notice(master: int | None, epoch: int, **kwargs: object) -> RoleNotice:
+    fields = {"members": (1, 2), "set_epoch": epoch, "replicas": {1: "a:1", 2: "b:2"}, "source": "test", **kwargs}
+    return RoleNotice(master, f"h:{master}", f"h:{master}9", epoch, **fields)
+
+
+def promoted(one: RoleTransitions, epoch: int = 2) -> list[fx.Effect]:
+    return one.on_notice(notice(1, epoch), 0) + one.cut_done(True, 100, 0)
+
+
+def test_a_promotion_writes_its_entry_before_it_is_told() -> None:
+    one = roles()
+    effects = promoted(one)
+    kinds = [type(item) for item in effects]
+    assert kinds[0] is fx.CutIncompleteTail
+    assert kinds.index(fx.WriteEpochs) < kinds.index(fx.RoleChanged)
+    (changed,) = [item for item in effects if isinstance(item, fx.RoleChanged)]
+    assert changed == fx.RoleChanged("MASTER", 2, 1, "h:1", (1, 2), 2, {1: "a:1", 2: "b:2"}, "test")
+
+
+def test_a_newer_notice_overtakes_a_promotion_under_way() -> None:
+    one = roles()
+    one.on_notice(notice(1, 2), 0)
+    one.on_notice(notice(2, 3), 0)
+    assert one.role is Role.SLAVE
+    one.cut_done(True, 100, 0)
+    assert one.role is Role.SLAVE and one.master is None
+
+
+def test_tokens_of_proposals_never_repeat_over_masterships() -> None:
+    one = roles()
+    promoted(one, 2)
+    first = next(one._tokens)
+    promoted(one, 3)
+    assert next(one._tokens) > first
+
+
+def test_stepping_down_leaves_nothing_behind() -> None:
+    one = roles()
+    promoted(one)
+    one.master.link_opened(7, 0)
+    effects = one.step_down("test", "test", 1)
+    assert [type(item) for item in effects][:2] == [fx.CloseLink, fx.AbortWaiters]
+    assert one.role is Role.FENCED and one.sync_state_set == (1, 2)
+
+
+def test_distrust_lasts_until_it_caught_up() -> None:
+    one = roles()
+    one.distrust("disk", "storage_failed", 0)
+    assert not one.clean
+    one.on_notice(notice(2, 2), 0)
+    assert one.role is Role.SLAVE and not one.clean
+    one.slave.caught_up = True
+    assert one.clean
+    one.step_down("test", "test", 0)
+    assert one.clean  # remembered after the role
+
+
+def test_while_fenced_it_asks_again_and_stops_asking_in_a_role() -> None:
+    one = roles(clean=False)
+    assert one.on_notice(notice(1, 2), 1000)[-1] == fx.AskController(True)
+    assert one.tick_fenced(1500) == []
+    assert one.tick_fenced(2000) == [fx.AskController(True)]
+    one.on_notice(notice(2, 3), 2100)
+    one.step_down("test", "test", 2200)
+    assert one.tick_fenced(9000) == []
+
+
+def test_an_older_set_is_not_taken_over_by_a_follower() -> None:
+    one = roles()
+    one.on_notice(notice(2, 2, members=(1, 2), set_epoch=8), 0)
+    one.on_notice(notice(2, 2, members=(2,), set_epoch=7), 0)
+    assert one.sync_state_set == (1, 2) and one.set_epoch == 8
