@@ -67,6 +67,7 @@ class ControllerLog:
         self._watch: asyncio.Task[None] | None = None
         self._snapshot_offset = -1
         self._snapshotting: set[asyncio.Task[None]] = set()
+        self._closing = False
         self.caught_up_offset = -1
 
     # -- start -------------------------------------------------------------------------------------
@@ -122,7 +123,7 @@ class ControllerLog:
             try:
                 return ask()
             except LogUnreachable:
-                if time.monotonic() > deadline:
+                if time.monotonic() > deadline or self._closing:
                     raise
             time.sleep(ASK_AGAIN_S)
 
@@ -255,6 +256,7 @@ class ControllerLog:
 
     async def close(self, *, snapshot: bool) -> None:
         """Stop all clients; `snapshot` writes a last one."""
+        self._closing = True
         if self._watch is not None:
             self._watch.cancel()
             await asyncio.gather(self._watch, return_exceptions=True)

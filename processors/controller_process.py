@@ -77,6 +77,7 @@ class ControllerProcess:
         self._config = config
         self._core: ControllerCore | None = None
         self._ready = False
+        self._closing = False
         self._connections: dict[int, Connection] = {}
         self._outbound = Outbound(self._peer_closed)
         host, port = split_address(config.listen)
@@ -104,7 +105,11 @@ class ControllerProcess:
         self._ended = asyncio.get_running_loop().create_future()
         await self._server.start()
         await asyncio.to_thread(
-            prepare, config.kafka, local_cluster=config.local_cluster, wait_ms=config.kafka_wait_ms
+            prepare,
+            config.kafka,
+            local_cluster=config.local_cluster,
+            wait_ms=config.kafka_wait_ms,
+            cancelled=lambda: self._closing,
         )
         self._folder, unpublished = await self._log.catch_up()
         core = ControllerCore(
@@ -142,6 +147,7 @@ class ControllerProcess:
 
     async def close(self) -> None:
         """Stop everything that `start` started, also a half finished start."""
+        self._closing = True
         await self._server.close()
         await self._outbound.close()
         await self._log.close(snapshot=self._halt_reason is None)

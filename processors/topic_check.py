@@ -8,7 +8,7 @@ needs. Refuses to know: what is in the topics.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, ResourceType, TopicMetadata
@@ -25,29 +25,37 @@ from events.topics import (
 
 CHECKED = (COMMANDS, OUTCOMES)
 ASK_TIMEOUT_S = 5.0
+LOOK_TIMEOUT_S = 1.0
 CREATE_TIMEOUT_S = 15.0
 ASK_AGAIN_S = 0.2
+CREATED_POLL_S = 0.05
 
 
 class TopicsUnfit(Exception):
     """A topic, or Kafka itself, is not as a controller needs it; the text says why and the way out."""
 
 
-def prepare(kafka: Mapping[str, str], *, local_cluster: bool, wait_ms: int) -> None:
+def prepare(
+    kafka: Mapping[str, str],
+    *,
+    local_cluster: bool,
+    wait_ms: int,
+    cancelled: Callable[[], bool] = lambda: False,
+) -> None:
     """
     Create (local cluster only) and check the topics. Blocking; waits up to `wait_ms` for Kafka.
 
-    Raises TopicsUnfit.
+    `cancelled` ends the waiting early. Raises TopicsUnfit.
     """
     admin = AdminClient({**LOG_CLIENT_SETTINGS, **kafka})
-    present = _wait_for_topics(admin, kafka, wait_ms)
+    present = _wait_for_topics(admin, kafka, wait_ms, cancelled)
     missing = [spec for spec in TOPICS if spec.name not in present]
     if missing and not local_cluster:
         names = ", ".join(spec.name for spec in missing)
         raise TopicsUnfit(f"Kafka has no topic {names}: create them with {_wanted(missing)}")
     if missing:
         _create(admin, missing, len(admin.list_topics(timeout=ASK_TIMEOUT_S).brokers))
-        present = _wait_for_topics(admin, kafka, wait_ms)
+        present = _wait_for_creation(admin, kafka, wait_ms, cancelled)
     reported = _settings_of(admin, CHECKED)
     for spec in CHECKED:
         problems = unfit(spec, present[spec.name], reported[spec.name], local_cluster)
@@ -80,19 +88,33 @@ def unfit(
 
 
 def _wait_for_topics(
-    admin: AdminClient, kafka: Mapping[str, str], wait_ms: int
+    admin: AdminClient, kafka: Mapping[str, str], wait_ms: int, cancelled: Callable[[], bool]
 ) -> dict[str, TopicMetadata]:
     deadline = time.monotonic() + wait_ms / 1000
     while True:
         try:
-            return dict(admin.list_topics(timeout=min(ASK_TIMEOUT_S, max(0.5, wait_ms / 1000))).topics)
+            return dict(admin.list_topics(timeout=LOOK_TIMEOUT_S).topics)
         except KafkaException as error:
-            if time.monotonic() >= deadline:
+            if time.monotonic() >= deadline or cancelled():
                 raise TopicsUnfit(
                     f"Kafka at {kafka['bootstrap.servers']} is not reachable ({error.args[0].str()}): "
                     "start it, or correct bootstrap.servers"
                 ) from None
         time.sleep(ASK_AGAIN_S)
+
+
+def _wait_for_creation(
+    admin: AdminClient, kafka: Mapping[str, str], wait_ms: int, cancelled: Callable[[], bool]
+) -> dict[str, TopicMetadata]:
+    """A topic that was just created, here or by another controller, is in the metadata a moment later."""
+    deadline = time.monotonic() + CREATE_TIMEOUT_S
+    while True:
+        present = _wait_for_topics(admin, kafka, wait_ms, cancelled)
+        if all(spec.name in present and present[spec.name].partitions for spec in TOPICS):
+            return present
+        if time.monotonic() > deadline or cancelled():
+            raise TopicsUnfit("the topics were created, but Kafka does not show them: look into its log")
+        time.sleep(CREATED_POLL_S)
 
 
 def _create(admin: AdminClient, specs: Sequence[TopicSpec], nodes: int) -> None:

@@ -1,0 +1,68 @@
+"""A controller process that cannot start, or has not yet (the rest needs a real Kafka: tests/integration)."""
+
+import asyncio
+import json
+import logging
+import socket
+from pathlib import Path
+
+import pytest
+
+from brokers.remoting.client import RemotingClient
+from brokers.remoting.command import RemotingCommand
+from brokers.remoting.connection import ConnectFailed
+from processors import controller_process
+from processors.config import ControllerConfig
+from processors.controller_process import ControllerProcess
+from tests.support.brokers import free_port
+
+
+def config(folder: Path, **changes: object) -> ControllerConfig:
+    fields: dict[str, object] = {
+        "controller_id": "c1", "listen": f"127.0.0.1:{free_port()}", "data_dir": folder,
+        "kafka": {"bootstrap.servers": "127.0.0.1:1"}, "local_cluster": True, "kafka_wait_ms": 0,
+    }  # fmt: skip
+    return ControllerConfig.model_validate(fields | changes)
+
+
+async def test_a_kafka_that_is_not_there_ends_the_start_with_one_line(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert await controller_process.run(config(tmp_path)) == 1
+    (line,) = [record.message for record in caplog.records if record.levelno >= logging.ERROR]
+    assert "127.0.0.1:1 is not reachable" in line and "\n" not in line
+
+
+async def test_a_port_in_use_ends_the_start_with_one_line(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        listen = f"127.0.0.1:{taken.getsockname()[1]}"
+        assert await controller_process.run(config(tmp_path, listen=listen)) == 1
+    assert f"{listen} cannot be listened on" in caplog.text
+
+
+async def test_while_starting_it_answers_that_it_is_not_ready(tmp_path: Path) -> None:
+    process = ControllerProcess(config(tmp_path, kafka_wait_ms=20_000))
+    starting = asyncio.ensure_future(process.start())
+    client = RemotingClient()
+    address = process._config.listen
+    while client.connection(address) is None:
+        try:
+            await client.connect(address)
+        except ConnectFailed:
+            await asyncio.sleep(0.01)
+    status = await client.call(address, RemotingCommand.request(19002), 2_000)
+    assert json.loads(status.body)["ready"] is False
+    refused = await client.call(address, RemotingCommand.request(1004, {"brokerName": "a"}), 2_000)
+    assert refused.code == 2007
+    starting.cancel()
+    await asyncio.gather(starting, return_exceptions=True)
+    await client.close()
+    await process.close()
+
+
+def test_command_ids_are_16_bytes_and_differ() -> None:
+    ids = controller_process.random_ids()
+    first, second = next(ids), next(ids)
+    assert len(first) == 16 and first != second

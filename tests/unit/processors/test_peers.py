@@ -1,0 +1,102 @@
+"""What a controller sends of its own accord, over real sockets."""
+
+import asyncio
+import socket
+
+import pytest
+
+from brokers.remoting.command import RemotingCommand
+from brokers.remoting.connection import Connection
+from brokers.remoting.server import RemotingServer
+from processors.peers import Outbound, probe_port
+from tests.support.brokers import free_port, until
+
+
+class Far:
+    """Another process: answers requests with 0, keeps what it got."""
+
+    def __init__(self, port: int = 0) -> None:
+        self.got: list[RemotingCommand] = []
+        self.server = RemotingServer(self._handle, port=port)
+
+    def _handle(self, connection: Connection, request: RemotingCommand) -> RemotingCommand | None:
+        self.got.append(request)
+        return None if request.is_oneway else request.reply(0, {"far": "yes"})
+
+    async def start(self) -> str:
+        await self.server.start()
+        return f"127.0.0.1:{self.server.port}"
+
+
+async def test_a_peer_gets_messages_and_its_end_is_told() -> None:
+    far = Far()
+    address = await far.start()
+    closed: list[tuple[str, bool]] = []
+    outbound = Outbound(lambda where, refused: closed.append((where, refused)))
+    outbound.tell_peer(address, RemotingCommand.request(19001, {"n": "1"}, oneway=True))
+    await until(lambda: far.got, "the peer has the message")
+    await far.server.close()
+    await until(lambda: closed, "the end of the connection is told")
+    assert closed == [(address, False)]
+    outbound.tell_peer(address, RemotingCommand.request(19001, oneway=True))
+    await until(lambda: len(closed) == 2, "the refusal is told")
+    assert closed[1] == (address, True)
+    await outbound.close()
+
+
+async def test_a_forwarded_request_brings_the_answer_or_nothing() -> None:
+    far = Far()
+    address = await far.start()
+    outbound = Outbound(lambda where, refused: None)
+    replies: list[RemotingCommand | None] = []
+    outbound.forward(address, RemotingCommand.request(1004), 2_000, replies.append)
+    await until(lambda: replies, "the leader answered")
+    assert replies[0] is not None and replies[0].ext == {"far": "yes"}
+    outbound.forward(f"127.0.0.1:{free_port()}", RemotingCommand.request(1004), 2_000, replies.append)
+    await until(lambda: len(replies) == 2, "the failure is told")
+    assert replies[1] is None
+    await outbound.close()
+    await far.server.close()
+
+
+async def test_a_role_notice_reaches_a_broker_and_a_dead_one_harms_nobody() -> None:
+    far = Far()
+    address = await far.start()
+    outbound = Outbound(lambda where, refused: None)
+    outbound.notify(f"127.0.0.1:{free_port()}", RemotingCommand.request(1008, oneway=True))
+    outbound.notify(address, RemotingCommand.request(1008, oneway=True))
+    outbound.notify(address, RemotingCommand.request(1008, oneway=True))
+    await until(lambda: len(far.got) == 2, "both notices came")
+    await outbound.close()
+    await far.server.close()
+
+
+@pytest.mark.parametrize("listens", [True, False])
+async def test_a_probe_tells_open_from_refused(listens: bool) -> None:
+    with socket.socket() as bound:
+        bound.bind(("127.0.0.1", 0))
+        if listens:
+            bound.listen()
+        address = f"127.0.0.1:{bound.getsockname()[1]}"
+        results: list[str] = []
+        outbound = Outbound(lambda where, refused: None)
+        outbound.probe(address, results.append)
+        await until(lambda: results, "the probe is answered")
+        assert results == ["open" if listens else "refused"]
+        await outbound.close()
+
+
+async def test_an_address_that_is_none_is_no_refusal() -> None:
+    assert await probe_port("nonsense") == "timeout"
+
+
+async def test_nothing_is_sent_after_the_end() -> None:
+    outbound = Outbound(lambda where, refused: pytest.fail("told after the end"))
+    await outbound.close()
+    replies: list[RemotingCommand | None] = []
+    outbound.forward("127.0.0.1:1", RemotingCommand.request(1004), 100, replies.append)
+    results: list[str] = []
+    outbound.probe("127.0.0.1:1", results.append)
+    outbound.tell_peer("127.0.0.1:1", RemotingCommand.request(19001))
+    await asyncio.sleep(0)
+    assert (replies, results) == ([None], ["timeout"])
