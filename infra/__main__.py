@@ -1,8 +1,6 @@
 """`python -m infra` is the `regent` command line: what the supervisor starts, wherever the script lies."""
 
-import sys
-
-from infra.cli import main
+from infra.cli import command
 
 if __name__ == "__main__":
-    sys.exit(main())
+    command()

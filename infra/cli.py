@@ -78,6 +78,11 @@ def parser_of(name: str) -> argparse.ArgumentParser:
     return parser
 
 
+# The native readers of Delta keep threads of their own; now and then an orderly end of the interpreter falls over
+# them and aborts a command that has done its work.
+LEAVE_AT_ONCE = ("explain", "history", "state")
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """The console script. Never raises."""
     words = list(sys.argv[1:] if arguments is None else arguments)
@@ -92,6 +97,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # the reader (head, less) has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return EXIT_DONE
+
+
+def command() -> None:
+    """The process's way in and out: `main`, then an end that cannot fail."""
+    code = main()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    if sys.argv[1:2] and sys.argv[1] in LEAVE_AT_ONCE:
+        os._exit(code)
+    sys.exit(code)
 
 
 def _dispatch(words: list[str]) -> int:
