@@ -22,12 +22,12 @@ from brokers.remoting.codes import RequestCode
 from brokers.remoting.command import RemotingCommand
 from brokers.remoting.connection import Connection, split_address
 from brokers.remoting.server import RemotingServer
-from events.codec import MalformedRecord
 from processors import effects as fx
 from processors.config import ControllerConfig
 from processors.controller_log import ControllerLog
 from processors.core import ControllerCore
 from processors.core_context import CoreConfig
+from processors.effect_runner import EffectRunner, monotonic_ms, wall_ms
 from processors.fold import Folder
 from processors.log_reader import LogBroken, LogUnreachable
 from processors.peers import Outbound
@@ -40,18 +40,6 @@ EXIT_DONE = 0
 EXIT_FAILED = 1
 EXIT_HALTED = 70
 LOOP_LAG_WARN_S = 1.0
-
-
-class Halted(Exception):
-    """The state of this process can no longer be trusted; the text says why."""
-
-
-def monotonic_ms() -> int:
-    return time.monotonic_ns() // 1_000_000
-
-
-def wall_ms() -> int:
-    return time.time_ns() // 1_000_000
 
 
 def random_ids() -> Iterator[bytes]:
@@ -76,6 +64,7 @@ class ControllerProcess:
     def __init__(self, config: ControllerConfig) -> None:
         self._config = config
         self._core: ControllerCore | None = None
+        self._runner: EffectRunner | None = None
         self._ready = False
         self._closing = False
         self._connections: dict[int, Connection] = {}
@@ -128,6 +117,9 @@ class ControllerProcess:
         core.start(monotonic_ms(), wall_ms(), unpublished)
         # Records may come before the producers are ready: the core sees them, requests wait for `_ready`.
         self._core = core
+        self._runner = EffectRunner(
+            core, self._log, self._outbound, self._connections, self._halt
+        )
         await self._log.follow(self._folder, self._published)
         self._ready = True
 
@@ -172,6 +164,10 @@ class ControllerProcess:
                 _log.warning("the loop stood still for %.1f s", lag_s)
             if self._core is not None:
                 self._perform(self._core.tick(monotonic_ms(), wall_ms()))
+
+    def _perform(self, effects: list[fx.Effect]) -> None:
+        if self._runner is not None:
+            self._runner.perform(effects)
 
     # -- what comes in -----------------------------------------------------------------------------
 
@@ -222,73 +218,6 @@ class ControllerProcess:
     def _published(self, command_offset: int, ok: bool) -> None:
         if self._core is not None:
             self._perform(self._core.on_publish_result(command_offset, ok, monotonic_ms()))
-
-    # -- what goes out -----------------------------------------------------------------------------
-
-    def _perform(self, effects: list[fx.Effect]) -> None:
-        for effect in effects:
-            if self._halt_reason is not None:
-                return
-            try:
-                self._perform_one(effect)
-            except MalformedRecord as error:
-                self._halt(f"an outcome has no encoding: {error}")
-
-    def _perform_one(self, effect: fx.Effect) -> None:
-        core = self._core
-        assert core is not None
-        match effect:
-            case fx.Reply(conn_id, response):
-                connection = self._connections.get(conn_id)
-                if connection is not None:
-                    connection.send(response)
-            case fx.Append(command_id, data):
-                self._log.append(
-                    data,
-                    lambda offset: self._perform(
-                        core.on_append_result(command_id, offset, monotonic_ms())
-                    ),
-                )
-            case fx.NotifyRole(address, command):
-                self._outbound.notify(address, command)
-            case fx.Probe(address):
-                self._outbound.probe(
-                    address,
-                    lambda result: self._perform(
-                        core.on_probe_result(address, result, monotonic_ms(), wall_ms())
-                    ),
-                )
-            case fx.Publish(outcome):
-                self._log.publish(outcome)
-            case fx.TellPeer(address, command):
-                self._outbound.tell_peer(address, command)
-            case fx.ForwardToLeader(token, address, request, timeout_ms):
-                self._outbound.forward(
-                    address,
-                    request,
-                    timeout_ms,
-                    lambda response: self._perform(
-                        core.on_reply_from_leader(token, response, monotonic_ms())
-                    ),
-                )
-            case fx.AskEndOffset(token):
-                self._log.ask_end(
-                    lambda end: self._perform(core.on_end_offset(token, end))
-                )
-            case fx.AskLastPublished(token):
-                self._log.ask_last_published(
-                    lambda last: self._perform(
-                        core.on_last_published(token, last, monotonic_ms())
-                    )
-                )
-            case fx.CloseConnection(conn_id, reason):
-                connection = self._connections.get(conn_id)
-                if connection is not None:
-                    connection.close(reason)
-            case fx.Note(level, text):
-                _log.log(logging.getLevelName(level.upper()), "%s", text)
-            case fx.Halt(reason):
-                self._halt(reason)
 
 
 async def run(config: ControllerConfig) -> int:

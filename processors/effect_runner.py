@@ -1,0 +1,120 @@
+"""
+Performing the effects of a controller core.
+
+Responsible for: one line per kind of effect, in the order given, and bringing what comes of each back to
+the core. Refuses to know: why an effect was wanted.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterable, Mapping
+
+from brokers.remoting.connection import Connection
+from events.codec import MalformedRecord
+from processors import effects as fx
+from processors.controller_log import ControllerLog
+from processors.core import ControllerCore
+from processors.peers import Outbound
+
+_log = logging.getLogger("processors.controller")
+
+
+def monotonic_ms() -> int:
+    """The clock that decides about waiting."""
+    return time.monotonic_ns() // 1_000_000
+
+
+def wall_ms() -> int:
+    """The clock for stamps."""
+    return time.time_ns() // 1_000_000
+
+
+class EffectRunner:
+    """Belongs to the loop's thread. After a halt nothing is performed any more."""
+
+    def __init__(
+        self,
+        core: ControllerCore,
+        log: ControllerLog,
+        outbound: Outbound,
+        connections: Mapping[int, Connection],
+        on_halt: Callable[[str], None],
+    ) -> None:
+        self._core = core
+        self._log = log
+        self._outbound = outbound
+        self._connections = connections
+        self._on_halt = on_halt
+        self._halted = False
+
+    def halt(self, reason: str) -> None:
+        """Stop performing, once and for all."""
+        if not self._halted:
+            self._halted = True
+            self._on_halt(reason)
+
+    def perform(self, effects: Iterable[fx.Effect]) -> None:
+        for effect in effects:
+            if self._halted:
+                return
+            try:
+                self._to_the_outside(effect)
+            except MalformedRecord as error:
+                self.halt(f"an outcome has no encoding: {error}")
+
+    def _to_the_outside(self, effect: fx.Effect) -> None:
+        match effect:
+            case fx.Reply(conn_id, response):
+                connection = self._connections.get(conn_id)
+                if connection is not None:
+                    connection.send(response)
+            case fx.NotifyRole(address, command):
+                self._outbound.notify(address, command)
+            case fx.Publish(outcome):
+                self._log.publish(outcome)
+            case fx.TellPeer(address, command):
+                self._outbound.tell_peer(address, command)
+            case fx.CloseConnection(conn_id, reason):
+                connection = self._connections.get(conn_id)
+                if connection is not None:
+                    connection.close(reason)
+            case fx.Note(level, text):
+                _log.log(logging.getLevelName(level.upper()), "%s", text)
+            case fx.Halt(reason):
+                self.halt(reason)
+            case _:
+                self._with_an_answer(effect)
+
+    def _with_an_answer(
+        self,
+        effect: fx.Append | fx.Probe | fx.ForwardToLeader | fx.AskEndOffset | fx.AskLastPublished,
+    ) -> None:
+        core, perform = self._core, self.perform
+        match effect:
+            case fx.Append(command_id, data):
+                self._log.append(
+                    data,
+                    lambda offset: perform(core.on_append_result(command_id, offset, monotonic_ms())),
+                )
+            case fx.Probe(address):
+                self._outbound.probe(
+                    address,
+                    lambda result: perform(
+                        core.on_probe_result(address, result, monotonic_ms(), wall_ms())
+                    ),
+                )
+            case fx.ForwardToLeader(token, address, request, timeout_ms):
+                self._outbound.forward(
+                    address,
+                    request,
+                    timeout_ms,
+                    lambda answer: perform(core.on_reply_from_leader(token, answer, monotonic_ms())),
+                )
+            case fx.AskEndOffset(token):
+                self._log.ask_end(lambda end: perform(core.on_end_offset(token, end)))
+            case fx.AskLastPublished(token):
+                self._log.ask_last_published(
+                    lambda last: perform(core.on_last_published(token, last, monotonic_ms()))
+                )

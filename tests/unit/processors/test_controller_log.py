@@ -1,0 +1,101 @@
+"""Catching up with a log, on a mock Kafka (following it needs a real one: tests/integration)."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from events.producer import LogProducer
+from events.topics import COMMANDS_TOPIC, OUTCOMES_TOPIC
+from processors.config import ControllerConfig
+from processors.controller_log import ControllerLog
+from processors.log_reader import LogBroken
+from processors.outcome_publisher import OutcomePublisher
+from processors.snapshots import SnapshotFolder
+from tests.support.brokers import until
+from tests.support.controller_rig import Rig
+from tests.support.mock_kafka import mock_kafka
+
+
+async def fill(kafka: dict[str, str], rig: Rig, published: int) -> None:
+    """The rig's history into the topics; outcomes up to the offset `published`."""
+    loop = asyncio.get_running_loop()
+    commands = LogProducer(kafka, COMMANDS_TOPIC, loop)
+    for record in rig.log.records:
+        commands.append(record, lambda offset: None)
+    outcomes = OutcomePublisher(kafka, loop, lambda offset, ok: None, lambda why: None)
+    await outcomes.warm_up()
+    for outcome in rig.published[: published + 1]:
+        outcomes.publish(outcome)
+    await commands.close(timeout_s=20)
+    await outcomes.close()
+
+
+def controller_log(folder: Path, kafka: dict[str, str], **changes: object) -> ControllerLog:
+    fields: dict[str, object] = {"controller_id": "c1", "cluster_id": "cluster", "data_dir": folder, "kafka": kafka}
+    config = ControllerConfig.model_validate(fields | changes)
+    return ControllerLog(config, on_record=lambda offset, data: None, on_halt=pytest.fail)
+
+
+async def test_the_whole_log_is_folded_and_what_is_not_published_is_kept(tmp_path: Path) -> None:
+    rig = Rig().lead().three()
+    with mock_kafka() as kafka:
+        await fill(kafka, rig, published=4)
+        log = controller_log(tmp_path, kafka)
+        folder, unpublished = await log.catch_up()
+        assert (folder.offset, folder.digest, folder.state) == (rig.folder.offset, rig.folder.digest, rig.state)
+        assert [one.command_offset for one in unpublished] == list(range(5, rig.folder.offset + 1))
+        answers: list[int | None] = []
+        log.ask_end(answers.append)
+        log.ask_last_published(answers.append)
+        await until(lambda: len(answers) == 2, "both questions are answered")
+        assert answers == [len(rig.log.records), 4]
+        await log.close(snapshot=False)
+
+
+async def test_a_snapshot_shortens_the_way_but_never_beyond_what_is_published(tmp_path: Path) -> None:
+    rig = Rig().lead().three()
+    SnapshotFolder(tmp_path / "snapshots", 3).write(rig.folder)
+    early = rig.folder.offset
+    rig.alter("1,2", 2)
+    SnapshotFolder(tmp_path / "snapshots", 3).write(rig.folder)
+    with mock_kafka() as kafka:
+        await fill(kafka, rig, published=early)
+        log = controller_log(tmp_path, kafka)
+        folder, unpublished = await log.catch_up()
+        assert folder.digest == rig.folder.digest
+        assert [one.command_offset for one in unpublished] == list(range(early + 1, rig.folder.offset + 1))
+        await log.close(snapshot=False)
+
+
+async def test_a_log_that_is_shorter_than_its_outcomes_is_refused(tmp_path: Path) -> None:
+    rig = Rig().lead().three()
+    with mock_kafka() as kafka:
+        await fill(kafka, rig, published=rig.folder.offset)
+        shorter = Rig().lead()
+        with mock_kafka() as other:
+            await fill(other, shorter, published=-1)
+            await fill_outcomes_only(other, rig)
+            log = controller_log(tmp_path, other)
+            with pytest.raises(LogBroken, match="cut or made anew"):
+                await log.catch_up()
+            await log.close(snapshot=False)
+
+
+async def fill_outcomes_only(kafka: dict[str, str], rig: Rig) -> None:
+    outcomes = OutcomePublisher(kafka, asyncio.get_running_loop(), lambda offset, ok: None, lambda why: None)
+    await outcomes.warm_up()
+    for outcome in rig.published:
+        outcomes.publish(outcome)
+    await outcomes.close()
+
+
+async def test_the_log_of_another_cluster_is_refused(tmp_path: Path) -> None:
+    rig = Rig().lead()
+    with mock_kafka() as kafka:
+        await fill(kafka, rig, published=1)
+        log = controller_log(tmp_path, kafka, cluster_id="another")
+        with pytest.raises(LogBroken, match="belongs to the cluster"):
+            await log.catch_up()
+        await log.close(snapshot=False)
+    assert OUTCOMES_TOPIC == "regent.outcomes"

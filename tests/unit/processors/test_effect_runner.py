@@ -1,0 +1,62 @@
+"""Effects reach the outside, and their answers come back (the log's part: tests/integration)."""
+
+from pathlib import Path
+
+from brokers.remoting.command import RemotingCommand
+from brokers.remoting.connection import Connection
+from brokers.remoting.server import RemotingServer
+from processors import effects as fx
+from processors.config import ControllerConfig
+from processors.controller_log import ControllerLog
+from processors.effect_runner import EffectRunner, monotonic_ms, wall_ms
+from processors.peers import Outbound
+from tests.support.brokers import free_port, until
+from tests.support.controller_rig import SET, Rig
+
+
+def runner(rig: Rig, folder: Path, halts: list[str]) -> tuple[EffectRunner, Outbound]:
+    config = ControllerConfig.model_validate(
+        {"controller_id": "c1", "data_dir": folder, "kafka": {"bootstrap.servers": "127.0.0.1:1"}}
+    )
+    log = ControllerLog(config, on_record=lambda offset, data: None, on_halt=halts.append)
+    outbound = Outbound(lambda address, refused: None)
+    return EffectRunner(rig.core, log, outbound, {}, halts.append), outbound
+
+
+async def test_a_refused_probe_comes_back_to_the_core(tmp_path: Path) -> None:
+    rig = Rig(now_ms=monotonic_ms()).lead().three()
+    made, outbound = runner(rig, tmp_path, [])
+    address = f"127.0.0.1:{free_port()}"
+    replica = rig.state.sets[SET].replica(3)
+    assert replica is not None
+    made.perform([fx.Probe(address)])
+    await until(lambda: address in rig.core._context.liveness._refused, "the refusal is known")
+    await outbound.close()
+
+
+async def test_a_role_notice_is_delivered(tmp_path: Path) -> None:
+    got: list[RemotingCommand] = []
+
+    def handle(connection: Connection, request: RemotingCommand) -> None:
+        got.append(request)
+
+    server = RemotingServer(handle)
+    await server.start()
+    made, outbound = runner(Rig(), tmp_path, [])
+    made.perform([fx.NotifyRole(f"127.0.0.1:{server.port}", RemotingCommand.request(1008, oneway=True))])
+    await until(lambda: got, "the notice came")
+    await outbound.close()
+    await server.close()
+
+
+async def test_after_a_halt_nothing_is_performed(tmp_path: Path) -> None:
+    halts: list[str] = []
+    made, outbound = runner(Rig(), tmp_path, halts)
+    made.perform([fx.Note("info", "x"), fx.Reply(1, RemotingCommand(0)), fx.Halt("first"), fx.Halt("second")])
+    made.perform([fx.Halt("third")])
+    assert halts == ["first"]
+    await outbound.close()
+
+
+def test_both_clocks_count_milliseconds() -> None:
+    assert wall_ms() > 1_700_000_000_000 and monotonic_ms() >= 0
