@@ -37,6 +37,7 @@ HEARTBEAT_MS = 1_000
 POLL_MS = 2_000
 FLUSH_MS = 700
 WATCH_MS = 500
+DYING_MS, RESTARTED_MS = 5, 100
 SEND_DEADLINE_MS = 3_000
 CODE_NO_PERMISSION, CODE_SLAVE_NOT_AVAILABLE = 16, 12
 TOPIC = "simulated"
@@ -101,6 +102,19 @@ class BrokerNode:
         self.stop(silent=True)
         lost = self.disk.lose_power(self.world.chance)
         self.world.count("disk.unflushed_bytes_lost", lost)
+
+    def disk_failed(self) -> None:
+        """The process ends soon after, and its supervisor starts it anew (local_replica.failed)."""
+        assert self.disk.marker is not None
+        self.disk.marker["io_error"] = True
+        life = self.life
+
+        def end() -> None:
+            if self.up and self.life == life:
+                self.stop()
+                self.world.after(RESTARTED_MS, lambda: self.up or self.start())
+
+        self.world.after(DYING_MS, end)
 
     def later(self, delay_ms: int, call: Callable[[], None]) -> None:
         """A timer of this life."""

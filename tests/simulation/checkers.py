@@ -10,8 +10,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from events.outcomes import LABEL_AT_RISK
-from processors.state import check_invariants
+from immutables import Map
+
+from events.commands import ElectMaster
+from events.outcomes import LABEL_AT_RISK, LABEL_REPEAT
+from processors.state import BrokerSet, check_invariants
 from tests.simulation.world import InvariantBroken
 
 if TYPE_CHECKING:
@@ -20,6 +23,13 @@ if TYPE_CHECKING:
     from tests.simulation.broker_node import BrokerNode
     from tests.simulation.cluster import Cluster
     from tests.simulation.controller_node import ControllerNode
+
+
+UNDECIDED = (
+    "UNREADABLE", "UNKNOWN_SCHEMA", "NOT_FORMED", "WRONG_CLUSTER", "STALE_TERM", "OUTSIDE_WINDOW", "COMMAND_ID_REUSED",
+)  # fmt: skip
+"""Refusals after which the same command may come again and be decided."""
+WITHOUT_TERM = ("ClusterFormed", "ClaimLeadership")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,12 +51,14 @@ class Checkers:
         self.at_risk = False
         self.published_offset = -1
         self._digests: dict[int, bytes] = {}
-        self._decided: dict[int, str] = {}
         self._masters: dict[int, str] = {}
         self._newest_master: tuple[int, BrokerNode] | None = None
         self._epochs_of: dict[str, int] = {}
         self._compared: dict[tuple[str, int, str, int], int] = {}
+        self._moved: dict[str, int] = {}
         self._set_epochs = (0, 0)
+        self._first: dict[bytes, tuple[int, bool, int]] = {}
+        self._known_sets: Map[str, BrokerSet] = Map()
         self._log_offset = -1
 
     # -- controllers -------------------------------------------------------------------------------
@@ -61,10 +73,13 @@ class Checkers:
             return
         self._log_offset = applied.offset
         self._count(applied)
+        self._decided_once(applied)
+        self._found_as_expected(applied)
+        self._known_sets = node.folder.state.sets
         problems = check_invariants(node.folder.state)
         if problems:
             raise InvariantBroken(f"offset {applied.offset}: {problems}")
-        if LABEL_AT_RISK in outcome.labels and outcome.accepted:
+        if LABEL_AT_RISK in outcome.labels and outcome.accepted and outcome.broker_name == self.cluster.set_name:
             self.at_risk = True
         broker_set = node.folder.state.sets.get(self.cluster.set_name)
         if broker_set is not None:
@@ -72,6 +87,39 @@ class Checkers:
             if epochs[0] < self._set_epochs[0] or epochs[1] < self._set_epochs[1]:
                 raise InvariantBroken(f"offset {applied.offset}: epochs fell from {self._set_epochs} to {epochs}")
             self._set_epochs = epochs
+
+    def _decided_once(self, applied: Applied) -> None:
+        """D5, D6: one decision per command id, by the leader of the term; repeats get the first outcome."""
+        outcome, record = applied.outcome, applied.record
+        if record is None or outcome.refusal in UNDECIDED:
+            return
+        result = (outcome.accepted, outcome.code)
+        if LABEL_REPEAT in outcome.labels:
+            if self._first.get(outcome.command_id, (0, *result))[1:] != result:
+                raise InvariantBroken(f"offset {applied.offset}: the repeat of a command has another outcome")
+            return
+        before = self._first.get(outcome.command_id)
+        if before is not None:
+            raise InvariantBroken(f"the command decided at offset {before[0]} is decided again at {applied.offset}")
+        self._first[outcome.command_id] = (applied.offset, *result)
+        if outcome.kind not in WITHOUT_TERM and record.envelope.term != outcome.term:
+            raise InvariantBroken(f"offset {applied.offset}: term {record.envelope.term} decides in term {outcome.term}")
+
+    def _found_as_expected(self, applied: Applied) -> None:
+        """D1: compare and set; and whoever is elected stands on evidence of its present start (S5)."""
+        record, outcome = applied.record, applied.outcome
+        if not isinstance(record, ElectMaster) or not outcome.changes or LABEL_REPEAT in outcome.labels:
+            return
+        known = self._known_sets.get(record.broker_name)
+        expected = (record.expected_master_epoch, record.expected_set_epoch)
+        found = (known.master_epoch, known.sync_state_set_epoch) if known is not None else (None, None)
+        if any(wanted is not None and wanted != there for wanted, there in zip(expected, found, strict=True)):
+            raise InvariantBroken(f"offset {applied.offset}: an election for epochs {expected} found {found} and was held")
+        incarnations = {row.broker_id: row.incarnation for row in record.evidence if row.reason == "heartbeat"}
+        for one in outcome.candidates:
+            registered = known.replica(one.broker_id) if known is not None else None
+            if one.chosen and registered is not None and incarnations.get(one.broker_id, registered.incarnation) != registered.incarnation:
+                raise InvariantBroken(f"offset {applied.offset}: broker {one.broker_id} is elected on heartbeats of a former life")
 
     def _count(self, applied: Applied) -> None:
         outcome = applied.outcome
@@ -138,19 +186,27 @@ class Checkers:
     def truncating(self, node: BrokerNode, to_offset: int) -> None:
         """A replica that vouches for its log never cuts below what it knows to be confirmed."""
         assert node.core is not None
-        if node.core.clean and not self.at_risk and to_offset < node.core.confirm_offset:
-            raise InvariantBroken(f"{node.name} cuts to {to_offset}, below its confirm offset {node.core.confirm_offset}")
+        confirmed = node.disk.dispatched_offset
+        if node.core.clean and not self.at_risk and to_offset < confirmed:
+            raise InvariantBroken(f"{node.name} cuts to {to_offset}, its messages below {confirmed} are confirmed")
+        for key in self._compared:
+            if node.name in key:
+                self._compared[key] = min(self._compared[key], to_offset)
 
     def replica_moved(self, node: BrokerNode) -> None:
-        """Epochs only grow; logs are equal up to the lower confirm offset."""
-        core = node.core
+        """Epochs only grow; messages below both confirm offsets are equal, byte for byte."""
+        core, disk = node.core, node.disk
         assert core is not None
         before = self._epochs_of.get(node.name, 0)
-        if core.log.epoch_seen < before and node.disk.epoch_seen < before:
-            raise InvariantBroken(f"{node.name} forgot epoch {before}, it knows {core.log.epoch_seen}")
-        self._epochs_of[node.name] = max(core.log.epoch_seen, 0)
+        if core.log.epoch_seen != before:
+            if core.log.epoch_seen < before:
+                raise InvariantBroken(f"{node.name} forgot epoch {before}, it knows {core.log.epoch_seen}")
+            self._epochs_of[node.name] = core.log.epoch_seen
+        if disk.dispatched_offset == self._moved.get(node.name) or self.at_risk:
+            return
+        self._moved[node.name] = disk.dispatched_offset
         for other in self.cluster.brokers:
-            if other is not node and other.core is not None and not self.at_risk:
+            if other is not node and other.core is not None:
                 self._compare(node, other)
 
     def forget_epochs(self, name: str) -> None:
@@ -161,8 +217,9 @@ class Checkers:
         assert one.core is not None and other.core is not None
         if not (one.core.clean and other.core.clean):
             return
-        limit = min(one.core.confirm_offset, other.core.confirm_offset)
-        key = (one.name, one.life, other.name, other.life) if one.name < other.name else (other.name, other.life, one.name, one.life)
+        limit = min(one.disk.dispatched_offset, other.disk.dispatched_offset)
+        first, second = (one, other) if one.name < other.name else (other, one)
+        key = (first.name, first.life, second.name, second.life)
         done = self._compared.get(key, 0)
         if limit > done:
             if one.disk.log[done:limit] != other.disk.log[done:limit]:

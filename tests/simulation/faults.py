@@ -9,9 +9,11 @@ Refuses to know: what the nodes do about it.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from tests.simulation.ghost import Ghosts
 from tests.simulation.operator import Operator
 
 if TYPE_CHECKING:
@@ -25,21 +27,37 @@ PAUSE_MS = (100, 7_000)
 CUT_MS = (100, 6_000)
 STALL_MS = (100, 5_000)
 CLOCK_JUMP_MS = 3_600_000
+UNSEEN_MS = (11_000, 15_000)
+INSIDE_EFFECTS_MAX = 40
+INSIDE_WAIT_MS = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Mix:
+    """How a world is plagued. `weights`: fault kind to how often; empty: drawn by the seed, so that rare
+    combinations meet partners that are frequent somewhere."""
+
+    weights: Mapping[str, int] = field(default_factory=dict)
+    every_ms: tuple[int, int] = EVERY_MS
+    stall_one_in: int | None = None
+    odd: bool = True
 
 
 class Faults:
     """Injects faults until `stop()`; then everything is put right."""
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: Cluster, mix: Mix | None = None) -> None:
         self.cluster, self.world = cluster, cluster.world
+        self.mix = mix or Mix()
         self.operator = Operator(cluster)
+        self.ghosts = Ghosts(cluster)
+        self.operator.stopped = self.ghosts.stopped = not self.mix.odd
         self.active = True
-        chance = self.world.chance
-        # Each world has its own mix: rare combinations need their partners to be frequent.
-        self._kinds: list[tuple[str, Callable[[], None]]] = [
-            kind for kind in self._all() for _ in range(chance.randint(0, 3))
-        ] or self._all()
-        cluster.journal.stall_one_in = chance.choice([0, 0, 20, 60])
+        self.kinds = dict(self._all())
+        weights = self.mix.weights or {name: self.world.between(0, 3) for name in self.kinds}
+        self._drawn = [name for name in self.kinds for _ in range(weights.get(name, 0))] or list(self.kinds)
+        drawn = self.world.chance.choice([0, 0, 20, 60])
+        cluster.journal.stall_one_in = drawn if self.mix.stall_one_in is None else self.mix.stall_one_in
         self._next()
 
     def _all(self) -> list[tuple[str, Callable[[], None]]]:
@@ -58,12 +76,18 @@ class Faults:
             ("journal_stall", self._stall),
             ("clock_jump", self._clock_jump),
             ("designate", self._designate),
+            ("suspect", self._suspect),
+            ("kill_inside", self._kill_inside),
+            ("disk_error", self._disk_error),
+            ("slow_links", self._slow_links),
+            ("restart_master", self._restart_master),
+            ("lose_sight", self._lose_sight),
         ]
 
     def stop(self) -> None:
         """Heal: everything up, connected, unpaused; odd requests end."""
         self.active = False
-        self.operator.stopped = True
+        self.operator.stopped = self.ghosts.stopped = True
         self.cluster.network.heal()
         self.cluster.journal.stalled = False
         self.cluster.journal.stall_one_in = 0
@@ -74,15 +98,18 @@ class Faults:
 
     def _next(self) -> None:
         if self.active:
-            self.world.after(self.world.chance.randint(*EVERY_MS), self._strike)
+            self.world.after(self.world.between(*self.mix.every_ms), self._strike)
 
     def _strike(self) -> None:
         if self.active:
-            name, act = self.world.chance.choice(self._kinds)
+            name = self.world.chance.choice(self._drawn)
             self.world.note(f"-- fault {name}")
-            self.world.count(f"fault.{name}")
-            act()
+            self.kinds[name]()
         self._next()
+
+    def _did(self, name: str) -> None:
+        """A fault that was really applied, not only drawn."""
+        self.world.count(f"fault.{name}")
 
     # -- whom --------------------------------------------------------------------------------------
 
@@ -120,34 +147,35 @@ class Faults:
 
         self.world.after(self.world.chance.randint(*DOWN_MS), restart)
 
-    def _kill(self, node: BrokerNode | ControllerNode) -> None:
+    def _kill(self, node: BrokerNode | ControllerNode, name: str) -> None:
         if node.up:
+            self._did(name)
             self.world.note(f"   kill {node.name}")
             node.stop()
             self._restart_later(node)
 
     def _kill_broker(self) -> None:
-        self._kill(self._broker())
+        self._kill(self._broker(), "kill_broker")
 
     def _kill_master(self) -> None:
-        self._kill(self._master())
+        self._kill(self._master(), "kill_master")
 
     def _kill_controller(self) -> None:
-        self._kill(self.world.chance.choice(self.cluster.controllers))
+        self._kill(self.world.chance.choice(self.cluster.controllers), "kill_controller")
 
     def _kill_leader(self) -> None:
-        self._kill(self._leader())
+        self._kill(self._leader(), "kill_leader")
 
     def _kill_both(self) -> None:
         master, leader = self._master(), self._leader()
-        self._kill(master)
-        self._kill(leader)
+        self._kill(master, "kill_both")
+        self._kill(leader, "kill_both")
 
     def _lose_power(self) -> None:
         node = self._broker()
         if node.up and self._set_is_whole():
             self.world.note(f"   power of {node.name}")
-            self.world.count("disk.power_lost")
+            self._did("lose_power")
             node.lose_power()
             self._restart_later(node)
 
@@ -155,7 +183,7 @@ class Faults:
         node = self._broker()
         if node.up and self._set_is_whole():
             self.world.note(f"   disk of {node.name}")
-            self.world.count("disk.wiped")
+            self._did("wipe_disk")
             node.stop()
             node.disk.wipe()
             self.cluster.checkers.forget_epochs(node.name)
@@ -165,6 +193,7 @@ class Faults:
         if not node.up or node.paused:
             return
         self.world.note(f"   pause {node.name}")
+        self._did("pause_broker" if node in self.cluster.brokers else "pause_controller")
         node.paused = True
         life = node.life
 
@@ -178,6 +207,7 @@ class Faults:
         nodes = [*self.cluster.controllers, *self.cluster.brokers]
         one, other = self.world.chance.sample(nodes, 2)
         both = self.world.chance.randrange(2) == 0
+        self._did("cut")
         self.world.note(f"   cut {one.name} {'<->' if both else '->'} {other.name}")
         self.cluster.network.cut(one.name, other.name, both=both)
         self._heal_later()
@@ -186,15 +216,15 @@ class Faults:
         nodes = [*self.cluster.controllers, *self.cluster.brokers]
         lonely = self.world.chance.choice(nodes)
         self.world.note(f"   isolate {lonely.name}")
-        for node in nodes:
-            if node is not lonely:
-                self.cluster.network.cut(lonely.name, node.name, both=True)
+        self._did("isolate")
+        self.cluster.network.isolate(lonely.name, [node.name for node in nodes if node is not lonely])
         self._heal_later()
 
     def _heal_later(self) -> None:
         self.world.after(self.world.chance.randint(*CUT_MS), self.cluster.network.heal)
 
     def _stall(self) -> None:
+        self._did("journal_stall")
         self.cluster.journal.stalled = True
 
         def go_on() -> None:
@@ -204,9 +234,53 @@ class Faults:
 
     def _clock_jump(self) -> None:
         node = self.world.chance.choice(self.cluster.controllers)
+        self._did("clock_jump")
         node.wall_shift_ms += self.world.chance.choice([-CLOCK_JUMP_MS, CLOCK_JUMP_MS])
 
     def _designate(self) -> None:
         node = self._broker()
         if node.broker_id is not None:
+            self._did("designate")
             self.operator.designate(node.broker_id)
+
+    def _suspect(self) -> None:
+        if self.operator.suspect():
+            self._did("suspect")
+
+    def _kill_inside(self) -> None:
+        """The next steps of a replica end in the middle; how far it gets is chance."""
+        node = self._broker() if self.world.one_in(2) else self._master()
+        if node.shell is not None and node.shell.crash_after is None:
+            node.shell.crash_after = self.world.between(0, INSIDE_EFFECTS_MAX)
+            self.world.after(self.world.between(*DOWN_MS) + INSIDE_WAIT_MS, lambda: node.up or node.start())
+
+    def _disk_error(self) -> None:
+        """One write is refused. It counts as a lost disk: what was written before cannot be vouched for."""
+        node = self._broker()
+        if node.up and self._set_is_whole():
+            self._did("disk_error")
+            node.disk.errors_due = 1
+
+    def _slow_links(self) -> None:
+        node = self._master()
+        if node.shell is not None:
+            self._did("slow_links")
+            node.shell.hold_links(self.world.between(*PAUSE_MS) // 4)
+
+    def _restart_master(self) -> None:
+        """So fast that its return is noticed before its end."""
+        node = self._master()
+        if node.up:
+            self._did("restart_master")
+            node.stop(silent=True)
+            node.start()
+
+    def _lose_sight(self) -> None:
+        """No controller hears the master any more, and the leader starts anew: it never heard of it at all."""
+        master = self._master()
+        names = [node.name for node in self.cluster.controllers]
+        if not self.cluster.network.has_cuts() and master.up:
+            self._did("lose_sight")
+            self.cluster.network.isolate(master.name, names)
+            self._kill(self._leader(), "kill_leader")
+            self.world.after(self.world.between(*UNSEEN_MS), self.cluster.network.heal)

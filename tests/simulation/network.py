@@ -176,6 +176,9 @@ class Network:
         if both:
             self._cuts.add((target, source))
 
+    def has_cuts(self) -> bool:
+        return bool(self._cuts)
+
     def heal(self) -> None:
         self._cuts.clear()
 

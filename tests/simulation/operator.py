@@ -1,7 +1,7 @@
 """
 Whoever else talks to controllers and log: operators with odd requests, strangers, garbage.
 
-Responsible for: producing every refusal the rules know, none of which may do harm.
+Responsible for: producing the refusals that no broker runs into, none of which may do harm.
 Refuses to know: what the answers are.
 """
 
@@ -10,13 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from brokers.remoting import fastjson
-from brokers.remoting.codes import RequestCode
 from brokers.remoting.command import RemotingCommand
 from events.codec import COMMAND_FINGERPRINTS, MARKER, encode
 from events.commands import ActivateRules, ChangeSettings, ClaimLeadership, ClusterFormed, ElectMaster
-from events.envelope import Envelope
+from events.envelope import Envelope, ReplicaEvidence
 from processors.state import BrokerSet, ControllerState
+from tests.simulation import ghost
 from tests.simulation.network import End
 from tests.simulation.wire import Wire
 
@@ -25,28 +24,30 @@ if TYPE_CHECKING:
 
 ANSWER_MS = 3_000
 EVERY_MS = (200, 900)
+SUSPICION_LATE_MS = (0, 1_500)
 STRANGER = "nobody-knows"
 
 
 class Operator:
-    """Sends one odd thing after the other until `stopped`."""
+    """Sends one odd thing after the other until `stopped`. The real set is never cleaned: that would be legal."""
 
     def __init__(self, cluster: Cluster) -> None:
         self.cluster, self.world, self.name = cluster, cluster.world, "operator"
         self.life, self.up, self.paused = 1, True, False
         self.stopped = False
-        self._used_id = bytes(16)
         self._again()
 
     def _again(self) -> None:
         if not self.stopped:
-            self.world.after(self.world.chance.randint(*EVERY_MS), self._act)
+            self.world.after(self.world.between(*EVERY_MS), self._act)
+
+    def _state(self) -> ControllerState:
+        return max(self.cluster.controllers, key=lambda node: node.folder.offset).folder.state
 
     def _act(self) -> None:
-        newest = max(self.cluster.controllers, key=lambda node: node.folder.offset)
-        state = newest.folder.state
+        state = self._state()
         broker_set = state.sets.get(self.cluster.set_name)
-        if self.world.chance.randrange(3) == 0:
+        if self.world.one_in(2):
             self._append(self.world.chance.choice(self._records(state)))
         elif broker_set is not None:
             self._request(self.world.chance.choice(self._requests(broker_set)))
@@ -65,77 +66,51 @@ class Operator:
 
     def _requests(self, known: BrokerSet) -> list[RemotingCommand]:
         name, master = known.broker_name, known.master_broker_id or 1
-        any_id = self.world.chance.randint(1, 4)
+        epoch, set_epoch = known.master_epoch, known.sync_state_set_epoch
+        others = [i for i in known.sync_state_set if i != known.master_broker_id] or [777]
         return [
-            self._apply(name, known.next_broker_id + 90),
-            self._apply(name, 1),
-            self._register(STRANGER, 1, "b9:1"),
-            self._register(name, 1 << 20, "b9:1"),
-            self._register(name, any_id, ""),
-            self._alter(STRANGER, master, known.master_epoch, known.sync_state_set_epoch, [1, 2]),
-            self._alter(name, master, known.master_epoch, known.sync_state_set_epoch, list(known.sync_state_set)),
-            self._alter(name, 777, known.master_epoch, known.sync_state_set_epoch, [777]),
-            self._alter(name, master, known.master_epoch - 1, known.sync_state_set_epoch, [master, 777]),
-            self._alter(name, master, known.master_epoch, known.sync_state_set_epoch - 1, [master, 777]),
-            self._alter(name, master, known.master_epoch, known.sync_state_set_epoch, [master, 777]),
-            self._alter(name, master, known.master_epoch, known.sync_state_set_epoch, self._others(known)),
-            self._elect(STRANGER, 1, designate=False),
-            self._elect(name, master, designate=False),
-            self._elect(name, 777, designate=True),
-            self._elect(name, -1, designate=True),
-            self._clean(STRANGER, "1"),
-            self._clean(name, ""),
-            self._clean(name, ";"),
-            *self._ghost_requests(known),
+            ghost.apply_id(name, known.next_broker_id + 90, "b9:1;1"),
+            ghost.apply_id(name, 1, "b9:1;1"),
+            ghost.register(STRANGER, 1, "b9:1"),
+            ghost.register(name, 1 << 20, "b9:1"),
+            ghost.register(name, self.world.between(1, 4), ""),
+            ghost.alter(STRANGER, master, epoch, set_epoch, [1, 2]),
+            ghost.alter(name, master, epoch, set_epoch, list(known.sync_state_set)),
+            ghost.alter(name, 777, epoch, set_epoch, [777]),
+            ghost.alter(name, master, epoch - 1, set_epoch, [master, 777]),
+            ghost.alter(name, master, epoch, set_epoch - 1, [master, 777]),
+            ghost.alter(name, master, epoch, set_epoch, [master, 777]),
+            ghost.alter(name, master, epoch, set_epoch, others),
+            ghost.elect(STRANGER, 1),
+            ghost.elect(name, master),
+            ghost.elect(name, 777, designate=True),
+            ghost.elect(name, -1, designate=True),
+            ghost.clean(STRANGER, "1"),
+            ghost.clean(name, ";"),
         ]
-
-    def _ghost_requests(self, known: BrokerSet) -> list[RemotingCommand]:
-        """A replica that exists in the books only: it gets an id, registers, beats once, and is cleaned away."""
-        name = known.broker_name
-        ghost = next((one for one in known.replicas if one.register_check_code.startswith("ghost")), None)
-        if ghost is None:
-            return [self._apply(name, known.next_broker_id, "ghost:1;1")]
-        beat = {"clusterName": "DefaultCluster", "brokerName": name, "brokerId": str(ghost.broker_id),
-                "brokerAddr": "ghost:1", "heartbeatTimeoutMills": "3000", "regentIncarnation": "x"}  # fmt: skip
-        return [
-            self._register(name, ghost.broker_id, "ghost:1"),
-            RemotingCommand.request(RequestCode.BROKER_HEARTBEAT, beat),
-            self._clean(name, str(ghost.broker_id)),
-        ]
-
-    @staticmethod
-    def _others(known: BrokerSet) -> list[int]:
-        return [i for i in known.sync_state_set if i != known.master_broker_id] or [777]
-
-    def _apply(self, name: str, broker_id: int, check_code: str = "b9:1;1") -> RemotingCommand:
-        ext = {"clusterName": "DefaultCluster", "brokerName": name, "appliedBrokerId": str(broker_id),
-               "registerCheckCode": check_code}  # fmt: skip
-        return RemotingCommand.request(RequestCode.CONTROLLER_APPLY_BROKER_ID, ext)
-
-    def _register(self, name: str, broker_id: int, address: str) -> RemotingCommand:
-        ext = {"clusterName": "DefaultCluster", "brokerName": name, "brokerId": str(broker_id),
-               "brokerAddress": address, "regentClean": "true", "regentIncarnation": "x"}  # fmt: skip
-        return RemotingCommand.request(RequestCode.CONTROLLER_REGISTER_BROKER, ext)
-
-    def _alter(self, name: str, master: int, epoch: int, set_epoch: int, members: list[int]) -> RemotingCommand:
-        ext = {"brokerName": name, "masterBrokerId": str(master), "masterEpoch": str(epoch)}
-        body = fastjson.dumps({"syncStateSet": members, "syncStateSetEpoch": set_epoch})
-        return RemotingCommand.request(RequestCode.CONTROLLER_ALTER_SYNC_STATE_SET, ext, body)
-
-    def _elect(self, name: str, broker_id: int, *, designate: bool) -> RemotingCommand:
-        ext = {"clusterName": "DefaultCluster", "brokerName": name, "brokerId": str(broker_id),
-               "designateElect": "true" if designate else "false"}  # fmt: skip
-        return RemotingCommand.request(RequestCode.CONTROLLER_ELECT_MASTER, ext)
-
-    def _clean(self, name: str, ids: str) -> RemotingCommand:
-        ext = {"clusterName": "DefaultCluster", "brokerName": name, "isCleanLivingBroker": "false"}
-        if ids:
-            ext["brokerControllerIdsToClean"] = ids
-        return RemotingCommand.request(RequestCode.CLEAN_BROKER_DATA, ext)
 
     def designate(self, broker_id: int) -> None:
         """A planned change of the master."""
-        self._request(self._elect(self.cluster.set_name, broker_id, designate=True))
+        self._request(ghost.elect(self.cluster.set_name, broker_id, designate=True))
+
+    def suspect(self) -> bool:
+        """A controller takes a living master for dead, and may be slow in saying so; False: there is no master."""
+        state = self._state()
+        known = state.sets.get(self.cluster.set_name)
+        if known is None or known.master_broker_id is None:
+            return False
+        evidence = tuple(
+            ReplicaEvidence(one.broker_id, lives, "heartbeat" if lives else "heartbeat_expired", incarnation=one.incarnation)
+            for one in known.replicas
+            for lives in (one.broker_id != known.master_broker_id,)
+        )  # fmt: skip
+        command = ElectMaster(
+            self._envelope(state), known.cluster_name, known.broker_name, -1, False,
+            known.master_epoch, known.sync_state_set_epoch, evidence,
+        )  # fmt: skip
+        late_ms = self.world.between(*SUSPICION_LATE_MS)
+        self.world.after(late_ms, lambda: self._append(lambda: encode(command)))
+        return True
 
     # -- records that no controller would write ----------------------------------------------------
 

@@ -94,6 +94,7 @@ class ReplicaShell:
                 self._queue.clear()
                 self._queue.extend(partings)
                 self._queue.extend(self.core.storage_failed(str(error), self.disk.log_end, self.world.now_ms))
+                self.node.disk_failed()
 
     def _crash_if_due(self) -> None:
         """A kill may hit between any two effects of one step."""

@@ -18,7 +18,7 @@ from collections import Counter
 from collections.abc import Callable
 
 from tests.simulation.cluster import Cluster, Shape
-from tests.simulation.faults import Faults
+from tests.simulation.faults import Faults, Mix
 from tests.simulation.world import InvariantBroken, World
 
 FAULTY_MS = 25_000
@@ -26,11 +26,11 @@ HEAL_MS = 60_000
 TRACE_LINES_SHOWN = 120
 
 
-def run_world(world: World, shape: Shape | None = None, faulty_ms: int = FAULTY_MS) -> World:
+def run_world(world: World, mix: Mix | None = None, shape: Shape | None = None, faulty_ms: int = FAULTY_MS) -> World:
     """One world: faults for a while, then healing, then everything must be whole. Raises InvariantBroken."""
     world_shape = shape or Shape(controllers=world.chance.choice([2, 2, 3]), clients=world.chance.randint(1, 3))
     cluster = Cluster(world, world_shape)
-    faults = Faults(cluster)
+    faults = Faults(cluster, mix)
     try:
         _run_until(world, faulty_ms, lambda: False)
         faults.stop()
