@@ -134,7 +134,9 @@ class BrokerProcess:
 
     def _make_sends(self, **wires: object) -> SendService:
         config, replica = self.config, self.replica
-        mastership = Mastership(replica.write_refusal, replica.log_grew, replica.confirmation, replica.storage_failed)
+        mastership = Mastership(
+            replica.leads, replica.write_refusal, replica.log_grew, replica.confirmation, replica.storage_failed
+        )
         host, port = split_address(config.advertised)
         try:
             store_host = host_bytes(host, port)

@@ -103,6 +103,9 @@ class LocalReplica:
         if self.driver is not None:
             self.driver.notice(notice)
 
+    def leads(self) -> bool:
+        return self.driver is not None and self.driver.core.is_master
+
     def write_refusal(self) -> str | None:
         return self.driver.can_accept_writes() if self.driver else "this broker has no identity yet"
 

@@ -58,13 +58,13 @@ class ClientService:
         }
         pull_timeout_ms = SUSPEND_MS_MAX + CALL_TIMEOUT_MS
         for code in (RequestCode.PULL_MESSAGE, RequestCode.LITE_PULL_MESSAGE):
-            table[code] = master(self.pulls.serve, pull_timeout_ms)
+            table[code] = master(self.pulls.serve, pull_timeout_ms, repeatable=True)
         for code, handler in self._offsets.handlers.items():
-            table[code] = master(handler)
+            table[code] = master(handler, repeatable=True)
         table |= self.clients.handlers
         table |= {
-            RequestCode.LOCK_BATCH_MQ: master(self.clients.lock),
-            RequestCode.UNLOCK_BATCH_MQ: master(self.clients.unlock),
+            RequestCode.LOCK_BATCH_MQ: master(self.clients.lock, repeatable=True),
+            RequestCode.UNLOCK_BATCH_MQ: master(self.clients.unlock, repeatable=True),
             RequestCode.UPDATE_AND_CREATE_TOPIC: master(self._topics.create),
             RequestCode.UPDATE_AND_CREATE_TOPIC_LIST: master(self._topics.create_list),
             RequestCode.DELETE_TOPIC_IN_BROKER: master(self._topics.delete),

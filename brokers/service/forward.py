@@ -30,6 +30,10 @@ Serve = Callable[[Connection, RemotingCommand], Answer]
 _log = logging.getLogger(__name__)
 
 
+class _NotDone(Exception):
+    """The master did nothing with the request: it may be sent again."""
+
+
 class Forwarder:
     """Forwards requests of any code. `forwarded` counts those that a master answered."""
 
@@ -46,36 +50,42 @@ class Forwarder:
         """Requests that are on their way to a master, or wait for one."""
         return self._in_flight
 
-    def by_master(self, serve: Serve, timeout_ms: int = CALL_TIMEOUT_MS) -> Serve:
-        """A handler that serves as master and otherwise finds one."""
+    def by_master(self, serve: Serve, timeout_ms: int = CALL_TIMEOUT_MS, *, repeatable: bool = False) -> Serve:
+        """A handler that serves as master and otherwise finds one. `repeatable`: asking twice does no harm."""
 
         def handle(connection: Connection, request: RemotingCommand) -> Answer:
             if self._roles.serving:
                 return serve(connection, request)
-            return self.handle(connection, request, serve, timeout_ms)
+            return self.handle(connection, request, serve, timeout_ms, repeatable=repeatable)
 
         return handle
 
-    def handle(self, connection: Connection, request: RemotingCommand, serve: Serve, timeout_ms: int = CALL_TIMEOUT_MS) -> Answer:
+    def handle(
+        self, connection: Connection, request: RemotingCommand, serve: Serve, timeout_ms: int = CALL_TIMEOUT_MS,
+        *, repeatable: bool = False,
+    ) -> Answer:  # fmt: skip
         """The answer of the master, whoever that is within the time to hold; of this broker when it becomes master."""
         if self._in_flight >= IN_FLIGHT_MAX or self._in_flight_bytes >= IN_FLIGHT_BYTES_MAX:
             return request.reply(ResponseCode.SYSTEM_BUSY, remark="[OVERLOAD]system busy, too many requests wait for the master")
         self._in_flight += 1
         self._in_flight_bytes += len(request.body)
-        return self._counted(connection, request, serve, timeout_ms)
+        return self._counted(connection, request, serve, timeout_ms, repeatable)
 
-    async def _counted(self, connection: Connection, request: RemotingCommand, serve: Serve, timeout_ms: int) -> RemotingCommand | None:
+    async def _counted(
+        self, connection: Connection, request: RemotingCommand, serve: Serve, timeout_ms: int, repeatable: bool
+    ) -> RemotingCommand | None:
         try:
-            return await self._find_and_pass(connection, request, serve, timeout_ms)
+            return await self._find_and_pass(connection, request, serve, timeout_ms, repeatable)
         finally:
             self._in_flight -= 1
             self._in_flight_bytes -= len(request.body)
 
     async def _find_and_pass(
-        self, connection: Connection, request: RemotingCommand, serve: Serve, timeout_ms: int
+        self, connection: Connection, request: RemotingCommand, serve: Serve, timeout_ms: int, repeatable: bool
     ) -> RemotingCommand | None:
         loop = asyncio.get_running_loop()
         deadline = loop.time() + self._hold_ms / 1000
+        give_up = loop.time() + timeout_ms / 1000
         while not connection.closed:
             if self._roles.serving:
                 answer = serve(connection, request)
@@ -87,30 +97,31 @@ class Forwarder:
             if master is None or FORWARDED_FOR in request.ext:
                 await self._roles.wait_change(left_ms)
                 continue
-            answered = await self._pass_on(master, connection, request, timeout_ms)
-            if answered is not None:
-                return answered
-            # The master is gone, or no longer one: its successor will be announced here.
-            await self._roles.wait_change(min(RETRY_PAUSE_MS, left_ms))
+            try:
+                return await self._pass_on(master, connection, request, max(1, int((give_up - loop.time()) * 1000)))
+            except _NotDone:
+                # The master is gone, or no longer one: its successor will be announced here.
+                await self._roles.wait_change(min(RETRY_PAUSE_MS, left_ms))
+            except RemotingError as error:
+                _log.info("forwarding to %s: %s", master, error)
+                if not repeatable:
+                    return request.reply(ResponseCode.SERVICE_NOT_AVAILABLE, remark=f"no answer from the master: {error}")
+                deadline = min(loop.time() + self._hold_ms / 1000, give_up)
+                await self._roles.wait_change(RETRY_PAUSE_MS)
         return request.reply(ResponseCode.SERVICE_NOT_AVAILABLE, remark=NOT_MASTER_REMARK)
 
-    async def _pass_on(
-        self, master: str, connection: Connection, request: RemotingCommand, timeout_ms: int
-    ) -> RemotingCommand | None:
-        """The master's answer; None when it certainly did nothing."""
+    async def _pass_on(self, master: str, connection: Connection, request: RemotingCommand, timeout_ms: int) -> RemotingCommand:
+        """The master's answer. _NotDone when it certainly did nothing, RemotingError when that is not known."""
         passed = replace(request, ext={**request.ext, FORWARDED_FOR: connection.peer})
         try:
             if request.is_oneway:
                 await self._client.send_oneway(master, passed)
-                self.forwarded += 1
-                return request.reply()
-            answer = await self._client.call(master, passed, timeout_ms)
+                answer = request.reply()
+            else:
+                answer = await self._client.call(master, passed, timeout_ms)
         except ConnectFailed:
-            return None
-        except RemotingError as error:
-            _log.info("forwarding to %s: %s", master, error)
-            return request.reply(ResponseCode.SERVICE_NOT_AVAILABLE, remark=f"no answer from the master: {error}")
+            raise _NotDone from None
         if answer.code == ResponseCode.SERVICE_NOT_AVAILABLE and answer.remark == NOT_MASTER_REMARK:
-            return None
+            raise _NotDone
         self.forwarded += 1
         return request.reply(answer.code, answer.ext, answer.body, answer.remark)

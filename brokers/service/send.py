@@ -52,9 +52,10 @@ class Pending:
 
 @dataclass(frozen=True, slots=True)
 class Mastership:
-    """What the sends need of the replica (`ReplicaDriver`): why no write is possible now, that the log grew, when
-    everything below an offset is confirmed (offset, timeout in ms), that the disk failed."""
+    """What the sends need of the replica (`ReplicaDriver`): whether it leads, why no write is possible now, that the log
+    grew, when everything below an offset is confirmed (offset, timeout in ms), that the disk failed."""
 
+    leads: Callable[[], bool]
     write_refusal: Callable[[], str | None]
     log_grew: Callable[[int], None]
     confirmation: Callable[[int, int], asyncio.Future[Confirmation]]
@@ -159,7 +160,8 @@ class SendService:
     def _flush(self) -> None:
         """Everything that came in this turn of the loop goes into the log with one write."""
         batch, self._pending = self._pending, []
-        if not self._roles.serving:
+        # The replica knows first; the role view hears of it a moment later.
+        if not self._roles.serving or not self._mastership.leads():
             self._count_out(batch)
             for each in batch:
                 _answer_later(each, self._not_serving(each.connection, each.request))
