@@ -68,9 +68,12 @@ def register_broker(state: ControllerState, command: RegisterBroker) -> Decision
         return Decision(Refusal.INVALID_REGISTRATION)
     highest = max(broker_set.highest_epoch_seen, last_epoch)
     lost: tuple[MasterCleared | SyncStateSetAltered, ...] = ()
-    if _is_unclean_start(replica, command) and replica.broker_id in broker_set.sync_state_set:
-        lost = _left_the_set(broker_set, (replica.broker_id,), REASON_UNCLEAN_START, highest)
-        highest = max(change.highest_epoch_seen for change in lost)
+    if _is_unclean_start(replica, command):
+        if replica.broker_id in broker_set.sync_state_set:
+            lost = _left_the_set(broker_set, (replica.broker_id,), REASON_UNCLEAN_START, highest)
+        elif broker_set.has_had_master:
+            lost = (_same_set_anew(broker_set, highest),)
+        highest = max((change.highest_epoch_seen for change in lost), default=highest)
     registered = _registered(broker_set, replica, command, highest)
     if _is_known_already(broker_set, replica, registered):
         return ACCEPTED_WITHOUT_CHANGE
@@ -156,6 +159,25 @@ def _is_known_already(broker_set: BrokerSet, replica: Replica, new: BrokerRegist
 def _anyone_alive(command: CleanBrokerData, ids: set[int]) -> bool:
     """Any sign of life counts here, of whichever incarnation: forgetting is the danger."""
     return any(entry.alive and entry.broker_id in ids for entry in command.evidence)
+
+
+def _same_set_anew(broker_set: BrokerSet, highest: int) -> SyncStateSetAltered:
+    """
+    Return the change that voids what a master thinks of a replica outside the set (S5).
+
+    A proposal to take it in may rest on acknowledgements that it gave before it lost them; based
+    on the former set epoch it is refused, and the master asks the replica anew.
+    """
+    return SyncStateSetAltered(
+        broker_set.broker_name,
+        broker_set.sync_state_set,
+        broker_set.sync_state_set_epoch + 1,
+        (),
+        (),
+        REASON_UNCLEAN_START,
+        broker_set.unclean_members,
+        highest,
+    )
 
 
 def _left_the_set(

@@ -139,6 +139,13 @@ class SyncSet:
         self.proposal = Proposal(token, members, self.set_epoch)
         return self.proposal
 
+    def is_as_proposed(self, members: Iterable[int], set_epoch: int) -> bool:
+        """The set that accepting the open proposal yields, and nothing that came in between."""
+        one = self.proposal
+        if one is None or set_epoch != one.base_set_epoch + 1:
+            return False
+        return frozenset(members) | {self.own_id} == one.members
+
     def learn(self, members: Iterable[int], set_epoch: int) -> bool:
         """A set that the controller decided; True when it is news.
 

@@ -48,13 +48,9 @@ class MasterRole:
     ) -> None:
         self.epoch = epoch
         self.links: dict[int, MasterLink] = {}
+        minimum, timers = config.min_in_sync_replicas, config.set_timers()
         self.sync = SyncSet(
-            broker_id,
-            members,
-            set_epoch,
-            min_in_sync=config.min_in_sync_replicas,
-            timers=config.set_timers(),
-            now_ms=now_ms,
+            broker_id, members, set_epoch, min_in_sync=minimum, timers=timers, now_ms=now_ms
         )
         self._config = config
         self._log = log
@@ -205,17 +201,26 @@ class MasterRole:
 
     def _set_event(self, kind: str, members: Iterable[int], new_epoch: int, code: int) -> ReportEvent:
         base = self.sync.proposal.base_set_epoch if self.sync.proposal else self.sync.set_epoch
-        fields = {
-            "members": tuple(sorted(members)),
-            "base_epoch": base,
-            "new_epoch": new_epoch,
-            "code": code,
-        }
-        return ReportEvent(kind, fields)
+        wanted = tuple(sorted(members))
+        return ReportEvent(
+            kind, {"members": wanted, "base_epoch": base, "new_epoch": new_epoch, "code": code}
+        )
 
     def learn_set(self, members: tuple[int, ...], set_epoch: int, now_ms: int) -> list[Effect]:
         """A set the controller decided, from any of its messages."""
-        return self._reckon(now_ms) if self.sync.learn(members, set_epoch) else []
+        return self._learn(members, set_epoch) + self._reckon(now_ms)
+
+    def _learn(self, members: tuple[int, ...], set_epoch: int) -> list[Effect]:
+        """Take over a decided set. Unless this master proposed it, some replica may have lost bytes
+        that its open link acknowledged (S5): who is not a member has to link anew."""
+        own = self.sync.is_as_proposed(members, set_epoch)
+        if not self.sync.learn(members, set_epoch) or own:
+            return []
+        effects: list[Effect] = []
+        for link_id, link in list(self.links.items()):
+            if link.peer_id is not None and link.peer_id not in self.sync.confirmed:
+                effects += self.drop(link_id, f"set epoch {set_epoch} is not of this master's asking")
+        return effects
 
     def alter_result(
         self,
@@ -242,14 +247,13 @@ class MasterRole:
                 effects.append(AskController(elect=False))
             self._retry_at_ms = now_ms + self._config.propose_retry_ms
         if members is not None and set_epoch is not None:
-            self.sync.learn(members, set_epoch)
+            effects += self._learn(members, set_epoch)
         return effects + self._reckon(now_ms)
 
     def _refuses_for_good(
         self, code: int, members: tuple[int, ...] | None, set_epoch: int | None
     ) -> bool:
-        """Neither this attempt nor an earlier one of the same proposal was or will be accepted, or
-        the set that came of it is told."""
+        """No attempt of this proposal was or will be accepted, or the set it made is told."""
         if code in CODES_DEFINITE:
             return True
         if code not in CODES_OF_STATE or set_epoch is None or self.sync.proposal is None:

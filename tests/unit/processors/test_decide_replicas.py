@@ -198,10 +198,12 @@ def test_s5_an_unclean_master_leaves_set_and_mastership():
     assert history.set.sync_state_set == (2, 3)
 
 
-def test_s5_an_unclean_start_outside_the_set_only_marks_the_replica():
+def test_s5_an_unclean_start_outside_the_set_moves_the_set_epoch_only():
+    """A proposal to take it in that rests on what it acknowledged before is then refused."""
     history = with_master(1, 2)
     history.register(3, "i3-again", clean=False)
-    assert history.set.sync_state_set_epoch == 2
+    assert history.set.sync_state_set == (1, 2)
+    assert history.set.sync_state_set_epoch == 3
     assert history.set.unclean_members == ()
     assert not history.set.replica(3).clean
 

@@ -96,3 +96,24 @@ def test_a_log_that_cannot_be_labelled_costs_the_link_not_the_process() -> None:
     )
     effects = link(role, 7, 2, 0)
     assert "no epoch covers offset 0" in [item.reason for item in effects if isinstance(item, fx.CloseLink)][0]
+
+
+def test_a_set_that_this_master_did_not_ask_for_makes_outsiders_link_anew() -> None:
+    """S5: an outsider may have lost what its open link acknowledged; the controller moved the set epoch for it."""
+    role = master(members=(1, 2))
+    link(role, 1, 2, 100)
+    link(role, 2, 3, 40)
+    effects = role.learn_set((1, 2), role.sync.set_epoch + 1, 10)
+    assert [effect.link_id for effect in effects if isinstance(effect, fx.CloseLink)] == [2]
+    assert sorted(role.links) == [1]
+
+
+def test_the_set_that_this_master_asked_for_leaves_every_link_open() -> None:
+    role = master(members=(1, 2))
+    link(role, 1, 2, 100)
+    link(role, 2, 4, 40)
+    link(role, 3, 3, 100)
+    proposal = role.sync.proposal
+    assert proposal is not None
+    role.alter_result(proposal.token, 0, tuple(sorted(proposal.members)), proposal.base_set_epoch + 1, 10)
+    assert sorted(role.links) == [1, 2, 3]
