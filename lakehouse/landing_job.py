@@ -25,6 +25,7 @@ import pyarrow as pa
 
 from events.topics import TOPICS
 from lakehouse import delta_tables, landing, log_probe, writer_lock
+from lakehouse.checkpoint import finished_offsets
 from lakehouse.config import LandConfig
 from lakehouse.errors import LakehouseError
 from lakehouse.high_water import HighWater, next_offsets
@@ -43,6 +44,8 @@ from lakehouse.tables import (
 
 log = logging.getLogger(__name__)
 
+# Names of the two queries, and of their checkpoints.
+FIRST, DETAILS = "first", "details"
 TOPIC_NAMES = tuple(spec.name for spec in TOPICS)
 DETAIL_APPENDS_AT_ONCE = 1
 WATCH_S = 0.2
@@ -65,20 +68,20 @@ class Lander:
         self._status = status
         # One pool each: a decision must not queue behind the appends of broker events.
         self._appends = {
-            "first": ThreadPoolExecutor(2, thread_name_prefix="append-first"),
-            "details": ThreadPoolExecutor(DETAIL_APPENDS_AT_ONCE, thread_name_prefix="append"),
+            FIRST: ThreadPoolExecutor(2, thread_name_prefix="append-first"),
+            DETAILS: ThreadPoolExecutor(DETAIL_APPENDS_AT_ONCE, thread_name_prefix="append"),
         }
-        self._gates = {"first": threading.Lock(), "details": threading.Lock()}
+        self._gates = {FIRST: threading.Lock(), DETAILS: threading.Lock()}
         self._closed = False
         self.failure: BaseException | None = None
 
     def land_first(self, batch: Any, batch_id: int) -> None:
         """Take one micro-batch into bronze and decisions."""
-        self._land("first", batch, batch_id)
+        self._land(FIRST, batch, batch_id)
 
     def land_details(self, batch: Any, batch_id: int) -> None:
         """Take one micro-batch into all other silver tables."""
-        self._land("details", batch, batch_id)
+        self._land(DETAILS, batch, batch_id)
 
     def close(self) -> None:
         """Wait for batches at work; later ones are refused and come again after a restart."""
@@ -105,18 +108,18 @@ class Lander:
     def _take(self, query: str, batch: Any, batch_id: int) -> None:
         began = time.monotonic()
         rows = landing.in_log_order(batch.select(*landing.BATCH_COLUMNS).toArrow())
-        if query == "first":
+        if query == FIRST:
             new = self._first_tables(rows, batch_id)
         else:
             new = landing.silver_tables(rows, DETAIL_TABLES, self._marks)
         self._append_all(query, batch.sparkSession, new)
         last = landing.last_positions(rows)
-        for table in ((BRONZE, DECISIONS) if query == "first" else DETAIL_TABLES):
+        for table in ((BRONZE, DECISIONS) if query == FIRST else DETAIL_TABLES):
             taken = (p for p in last.items() if table.topic in (None, p[0][0]))
             self._marks[table.name].raise_to(taken)
         count = sum(table.num_rows for table in new.values())
         taken_ms = round((time.monotonic() - began) * 1000)
-        which = "landed" if query == "first" else "detailed"
+        which = "landed" if query == FIRST else "detailed"
         self._status.batch_done(which, next_offsets(last), count, taken_ms)
         for table in (t for t in (UNREADABLE,) if t.name in new):
             log.warning("%d records are unreadable, see %s", new[table.name].num_rows, table.name)
@@ -228,6 +231,10 @@ def _land_locked(
         made = delta_tables.ensure_tables(config.tables_dir)
         marks = delta_tables.high_waters(config.tables_dir, TABLES)
         _check_log(config, marks[BRONZE.name])
+        status.update(
+            landed=finished_offsets(config.checkpoint_dir / FIRST),
+            detailed=finished_offsets(config.checkpoint_dir / DETAILS),
+        )
         tell(f"{len(TABLES)} tables, {made} of them new; starting queries")
         _run_queries(spark, config, Lander(config.tables_dir, marks, status), status, stop, began)
     finally:
@@ -254,8 +261,8 @@ def _run_queries(
     began: float,
 ) -> None:
     queries = [
-        start_query(spark, config, "first", lander.land_first, config.decisions_trigger_ms),
-        start_query(spark, config, "details", lander.land_details, config.details_trigger_ms),
+        start_query(spark, config, FIRST, lander.land_first, config.decisions_trigger_ms),
+        start_query(spark, config, DETAILS, lander.land_details, config.details_trigger_ms),
     ]
     caught_up = threading.Thread(
         target=_tell_ready, args=(queries, status, stop, began), daemon=True, name="catch-up"

@@ -40,6 +40,8 @@ pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.processes, pytes
 WAIT_S = 240
 ALTERATIONS = 150
 EVENTS = 400
+# Produced before the first job has landed anything; the rest comes while jobs die and start.
+PRODUCED_AT_ONCE = 30
 GARBAGE = b"not a record"
 
 
@@ -49,6 +51,7 @@ class Workload:
 
     bootstrap: str
     history: History = field(default_factory=lambda: long_history(ALTERATIONS))
+    may_go_on: threading.Event = field(default_factory=threading.Event)
     stopped: threading.Event = field(default_factory=threading.Event)
 
     def run(self) -> None:
@@ -63,8 +66,11 @@ class Workload:
             if i < EVENTS:
                 producer.produce(BROKER_EVENTS_TOPIC, event(i), partition=i % 4)
             producer.poll(0)
-            # Spread over many batches; ends at once when the test does.
-            self.stopped.wait(0.05)
+            if i == PRODUCED_AT_ONCE:
+                self.may_go_on.wait()
+            if i > PRODUCED_AT_ONCE:
+                # Spread over many batches; ends at once when the test does.
+                self.stopped.wait(0.04)
         producer.flush()
 
 
@@ -131,9 +137,11 @@ def landed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, Wor
         producing.start()
         jobs = [Job(base, kafka.bootstrap, "first")]
         try:
+            jobs[0].wait_until(lambda s: s.batches >= 1)
+            workload.may_go_on.set()
             # Bronze is ahead of the other silver tables: this is in the middle of a batch.
             jobs[0].wait_until(
-                lambda s: s.batches >= 2
+                lambda s: s.batches >= 3
                 and s.landed.get("regent.commands-0", 0) > s.detailed.get("regent.commands-0", 0)
             )
             jobs[0].end(signal.SIGKILL)
@@ -148,6 +156,7 @@ def landed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, Wor
             yield jobs[1].tables_dir, workload, ends
         finally:
             workload.stopped.set()
+            workload.may_go_on.set()
             for job in jobs:
                 job.end(signal.SIGKILL)
             producing.join()
