@@ -109,7 +109,6 @@ class MasterRole:
         return [ReportEvent("HaLinkDown", down)]
 
     def link_flow(self, link_id: int, *, blocked: bool, now_ms: int) -> list[Effect]:
-        """The shell's queue for the link is full, or has room again."""
         self.links[link_id].blocked = blocked
         return [] if blocked else self._pump(link_id, now_ms)
 
@@ -147,9 +146,7 @@ class MasterRole:
 
     def _confirm(self) -> list[Effect]:
         acked = {
-            link.peer_id: link.acked
-            for link in self.links.values()
-            if link.peer_id is not None and link.acked is not None
+            one.peer_id: one.acked for one in self.links.values() if one.peer_id is not None and one.acked is not None
         }
         end = self._log.end_offset
         if self._config.all_ack:
@@ -161,8 +158,8 @@ class MasterRole:
         effects = self._log.move_confirm(candidate)
         if effects and not self._first_acknowledged and candidate > self._log.epochs.newest_start:
             self._first_acknowledged = True
-            fields = {"epoch": self.epoch, "offset": candidate}
-            effects.append(ReportEvent("FirstMessageAcknowledged", fields))
+            told = {"epoch": self.epoch, "offset": candidate}
+            effects.append(ReportEvent("FirstMessageAcknowledged", told))
         return effects
 
     # -- set --------------------------------------------------------------------------------------
@@ -238,9 +235,8 @@ class MasterRole:
                 members = proposal.members if members is None else members
                 effects.append(self._set_event("SyncStateSetAccepted", members, set_epoch, code))
             elif code is not None and self._refuses_for_good(code, members, set_epoch):
-                effects.append(
-                    self._set_event("SyncStateSetRefused", proposal.members, set_epoch or -1, code)
-                )
+                refused = self._set_event
+                effects.append(refused("SyncStateSetRefused", proposal.members, set_epoch or -1, code))
                 self.sync.refused(token)
                 self._propose_after_ms = now_ms + self._config.propose_retry_ms
             elif code in CODES_OF_STATE:
