@@ -15,7 +15,8 @@ from processors import effects as fx
 from processors.core import ControllerCore, CoreConfig
 from processors.fold import Applied, Folder
 from processors.state import SETTING_DEDUPE_WINDOW
-from tests.simulation.network import End
+from tests.simulation.checkers import DEDUPE_WINDOW
+from tests.simulation.network import End, wake
 from tests.simulation.wire import Wire
 from tests.simulation.world import InvariantBroken
 
@@ -25,8 +26,6 @@ if TYPE_CHECKING:
 
 TICK_MS = 50
 APPEND_DEADLINE_MS = 2_000
-DEDUPE_WINDOW = "400"
-"""Small, so that a run reaches commands that come too late to be recognised."""
 
 
 class ControllerNode:
@@ -55,7 +54,7 @@ class ControllerNode:
         self.folder = Folder()
         peers = {name: name for name in self.cluster.controller_names}
         config = CoreConfig(
-            self.name, self.name, self.cluster.cluster_id, peers, settings={SETTING_DEDUPE_WINDOW: DEDUPE_WINDOW}
+            self.name, self.name, self.cluster.cluster_id, peers, settings={SETTING_DEDUPE_WINDOW: str(DEDUPE_WINDOW)}
         )
         self.core = ControllerCore(config, self.folder, self._ids())
         self._wires, self._outbound, self._opening = {}, {}, set()
@@ -129,15 +128,19 @@ class ControllerNode:
                 return
 
     def _later(self, call: Callable[[ControllerCore], list[fx.Effect]]) -> Callable[[], None]:
-        """The answer to an effect reaches this life of this controller, or nobody."""
+        """The answer to an effect reaches this life of this controller, or nobody; a paused one hears it later."""
         life = self.life
 
+        def perform() -> None:
+            if self.core is not None:
+                self._perform(call(self.core))
+
         def run() -> None:
-            if self.up and self.life == life and self.core is not None:
+            if self.up and self.life == life:
                 if self.paused:
-                    self.world.after(TICK_MS, run)
+                    wake(self.world, self, TICK_MS, perform)
                 else:
-                    self._perform(call(self.core))
+                    perform()
 
         return run
 

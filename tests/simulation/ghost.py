@@ -26,6 +26,7 @@ CLUSTER = "DefaultCluster"
 ANSWER_MS = 3_000
 BEAT_TIMEOUT_MS = 700
 REST_MS = (100, 1_500)
+PLAYS_BEFORE_THE_LAST = 5
 EPOCH_LAST = 2_147_483_646
 
 Step = Callable[[], RemotingCommand]
@@ -113,7 +114,7 @@ class Ghosts:
         two = one + 1
         return [
             lambda: apply_id(GHOST_SET, one, f"ghost:1;{one}"),
-            lambda: register(GHOST_SET, one, "", regentIncarnation=life),
+            lambda: register(GHOST_SET, one, "ghost:1", regentIncarnation=life, regentLastEpoch=str(EPOCH_LAST + 1)),
             lambda: register(GHOST_SET, one, "ghost:1", regentIncarnation=life),
             lambda: apply_id(GHOST_SET, two, f"ghost:1;{two}"),
             lambda: apply_id(GHOST_SET, two + 90, "ghost:1;0"),
@@ -142,7 +143,9 @@ class Ghosts:
             lambda: beat(GHOST_SET, one, life + "-again"),
             lambda: register(GHOST_SET, two, "ghost:1", regentClean="false", regentIncarnation=life + "-torn"),
             lambda: elect(GHOST_SET, two),
-            *([lambda: self._worn_out(life)] * 2 if self._plays > 6 else []),
+            *([lambda: self._worn_out(two, life), lambda: elect(GHOST_SET, two), lambda: elect(GHOST_SET, one),
+               lambda: elect(GHOST_SET, one, designate=True), lambda: elect(GHOST_SET, two, designate=True)]
+              if self._plays > PLAYS_BEFORE_THE_LAST else []),
             lambda: clean(GHOST_SET, f"{one};{two}", living=True),
             lambda: clean(GHOST_SET, f"{one};{two}"),
         ]
@@ -155,8 +158,6 @@ class Ghosts:
         """The recorded master starts again: until the election its wishes are refused (S6)."""
         return register(GHOST_SET, self.known().master_broker_id or 1, "ghost:1", regentIncarnation=life + "-again")
 
-    def _worn_out(self, life: str) -> RemotingCommand:
+    def _worn_out(self, broker_id: int, life: str) -> RemotingCommand:
         """A replica that reports the last epoch but one: whoever is elected next gets the last, then there is none."""
-        known = self.known()
-        last = min(EPOCH_LAST, max(known.highest_epoch_seen + 1, 1))
-        return register(GHOST_SET, known.next_broker_id - 1, "ghost:1", regentIncarnation=life, regentLastEpoch=str(last))
+        return register(GHOST_SET, broker_id, "ghost:1", regentIncarnation=life, regentLastEpoch=str(EPOCH_LAST))

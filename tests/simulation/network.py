@@ -8,7 +8,7 @@ Refuses to know: what the bytes mean.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Protocol
 
 from tests.simulation.world import Timer, World
@@ -171,21 +171,14 @@ class Network:
     def is_cut(self, source: str, target: str) -> bool:
         return (source, target) in self._cuts
 
-    def cut(self, source: str, target: str, *, both: bool) -> None:
-        self._cuts.add((source, target))
-        if both:
-            self._cuts.add((target, source))
-
-    def has_cuts(self) -> bool:
-        return bool(self._cuts)
+    def cut(self, pairs: Iterable[tuple[str, str]]) -> Callable[[], None]:
+        """Nothing gets from the first to the second of each pair, until the returned call."""
+        fresh = [pair for pair in pairs if pair not in self._cuts]
+        self._cuts.update(fresh)
+        return lambda: self._cuts.difference_update(fresh)
 
     def heal(self) -> None:
         self._cuts.clear()
-
-    def isolate(self, lonely: str, others: list[str]) -> None:
-        """Cut one node off from all `others`."""
-        for other in others:
-            self.cut(lonely, other, both=True)
 
     def connect(
         self,

@@ -1,0 +1,63 @@
+"""
+What a whole run must have seen, or it has not tested what it claims to.
+
+Responsible for: the list of counters that must not stay 0, taken from the product's own enumerations, with the
+closed list of exceptions.
+Refuses to know: how anything is counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from brokers.remoting.codes import RequestCode
+from processors import triggers
+from processors.decide_refusals import Refusal
+from tests.simulation.cluster import Cluster, Shape
+from tests.simulation.faults import Faults, Mix
+from tests.simulation.world import World
+
+HA_FRAMES = ("handshake", "handshake_reply", "transfer", "heartbeat", "ack")
+REMOTING = (
+    RequestCode.SEND_MESSAGE,
+    RequestCode.BROKER_HEARTBEAT,
+    RequestCode.CONTROLLER_ALTER_SYNC_STATE_SET,
+    RequestCode.CONTROLLER_ELECT_MASTER,
+    RequestCode.CONTROLLER_REGISTER_BROKER,
+    RequestCode.CONTROLLER_GET_REPLICA_INFO,
+    RequestCode.CONTROLLER_GET_METADATA_INFO,
+    RequestCode.NOTIFY_BROKER_ROLE_CHANGED,
+    RequestCode.REGENT_PEER_HEARTBEAT,
+)
+JOURNAL = ("append_late", "append_lost", "answer_lost", "append_twice")
+LABELS = ("REPEAT", "DESIGNATED")
+
+NOT_PRODUCED: Mapping[str, str] = {
+    "refusal.NOT_FORMED": "needs a stranger's record at offset 0, before any controller; such a log is refused by all of them",
+    "election.master_cleaned": "cleaning a master clears it in the same command, so a set never names a master it has forgotten",
+}
+"""What no world can produce, and why."""
+
+
+def required() -> list[str]:
+    """The names of all counters that must move."""
+    causes = sorted(value for name, value in vars(triggers).items() if name.startswith("CAUSE_"))
+    names = [f"dropped.ha.{frame}" for frame in HA_FRAMES]
+    names += [f"dropped.remoting.{int(code)}" for code in REMOTING] + ["dropped.remoting.answer"]
+    names += [f"refusal.{refusal.name}" for refusal in Refusal]
+    names += [f"election.{cause}" for cause in causes]
+    names += [f"fault.{kind}" for kind in fault_kinds()]
+    names += [f"journal.{event}" for event in JOURNAL]
+    names += [f"label.{label}" for label in LABELS]
+    names += ["replica.truncated", "disk.error", "disk.unflushed_bytes_lost", "start.other_boot", "start.io_error"]
+    return [name for name in names if name not in NOT_PRODUCED]
+
+
+def fault_kinds() -> list[str]:
+    """Every kind of fault a world may have."""
+    return list(Faults(Cluster(World(0), Shape()), Mix(odd=False)).kinds)
+
+
+def missing(counts: Mapping[str, int]) -> list[str]:
+    """The counters that stayed 0, by name."""
+    return [name for name in required() if not counts.get(name)]
