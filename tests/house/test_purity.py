@@ -19,6 +19,7 @@ FORBIDDEN = {
 SHELLS: dict[str, tuple[str, ...]] = {
     "processes and their parts": (
         "processors/controller_process.py", "processors/controller_log.py", "processors/faust_worker.py",
+        "processors/effect_runner.py",
         "processors/namesrv_process.py", "processors/peers.py", "processors/outcome_publisher.py",
         "brokers/broker_process.py", "brokers/membership.py", "brokers/role_switch.py", "brokers/upkeep.py",
         "brokers/replica/driver.py", "brokers/replica/hooks.py", "lakehouse/landing_job.py",
