@@ -86,7 +86,7 @@ class Controllers:
             statuses = {name: await self.status(name) for name in self.processes}
             if condition(statuses):
                 return statuses
-            logs = "".join((self.folder / f"{name}.log").read_text() for name in self.addresses)
+            logs = "".join(path.read_text() for path in self.folder.glob("*.log"))
             assert asyncio.get_running_loop().time() < deadline, f"waited in vain until {what}: {statuses}\n{logs}"
             await asyncio.sleep(0.02)
 
