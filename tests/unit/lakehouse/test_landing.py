@@ -1,0 +1,126 @@
+from pathlib import Path
+
+import pytest
+
+from events.broker_events import BrokerEventHeader, HaLinkDown, HaLinkUp
+from events.codec import encode
+from events.topics import BROKER_EVENTS_TOPIC, COMMANDS_TOPIC
+from lakehouse import landing
+from lakehouse.delta_tables import read
+from lakehouse.errors import LandingGap
+from lakehouse.high_water import HighWater
+from lakehouse.tables import BRONZE, BY_NAME, DECISIONS, TABLES
+from tests.support.control_history import seen, with_master
+from tests.support.landed_log import (
+    BEGAN,
+    Record,
+    batch_of,
+    command_records,
+    event_records,
+    land,
+    new_rows,
+    outcome_records,
+)
+
+
+def whole_log() -> list[Record]:
+    history = with_master(1, 2, 3)
+    history.elect(-1, seen(1, alive=False), seen(2), seen(3), master_epoch=1)
+    history.append(b"garbage")
+    events = [
+        encode(kind(BrokerEventHeader(bytes([i] * 16), "c", "broker-a", 1, "i", i, i), 2, *rest))
+        for i, (kind, *rest) in enumerate([(HaLinkUp, "out"), (HaLinkDown, "out", "eof")] * 4)
+    ]
+    return (
+        command_records(history.records)
+        + outcome_records(history.records)
+        + event_records(events[:4], 0)
+        + event_records(events[4:], 3)
+    )
+
+
+def content(tables_dir: Path) -> dict[str, list]:
+    """Every table's rows; the batch number says only how they came."""
+    found = {}
+    for table in TABLES:
+        rows = read(tables_dir, table)
+        names = [name for name in rows.schema.names if name != "batch"]
+        found[table.name] = rows.select(names).to_pylist()
+    return found
+
+
+def test_every_record_becomes_a_row_of_bronze_and_of_silver(tmp_path: Path) -> None:
+    log = whole_log()
+    land(tmp_path, log)
+    found = content(tmp_path)
+    bronze = [(r["topic"], r["partition"], r["offset"], r["value"]) for r in found[BRONZE.name]]
+    assert bronze == sorted(log, key=lambda record: record[:3])
+    in_silver = sum(
+        len(rows) for name, rows in found.items() if name not in (BRONZE.name, "silver/elections")
+    )
+    assert in_silver == len(log)
+    assert len(found["silver/elections"]) == 2
+
+
+def test_a_batch_that_comes_twice_changes_nothing(tmp_path: Path) -> None:
+    log = whole_log()
+    land(tmp_path, log)
+    before = content(tmp_path)
+    assert land(tmp_path, log, batch_id=1) == {}
+    assert content(tmp_path) == before
+
+
+@pytest.mark.parametrize("cut", [1, 3, 7])
+def test_another_cut_into_batches_lands_the_same(tmp_path: Path, cut: int) -> None:
+    log = whole_log()
+    land(tmp_path / "whole", log)
+    for at in range(0, len(log), cut):
+        # Each batch repeats the one before it, as after a lost checkpoint.
+        land(tmp_path / "cut", log[max(0, at - cut) : at + cut], batch_id=at)
+    assert content(tmp_path / "cut") == content(tmp_path / "whole")
+
+
+def test_a_crash_between_bronze_and_silver_loses_and_doubles_nothing(tmp_path: Path) -> None:
+    import deltalake
+
+    log = whole_log()
+    land(tmp_path / "whole", log)
+    land(tmp_path / "torn", log[:3])
+    new = new_rows(tmp_path / "torn", log)
+    for name in (BRONZE.name, "silver/register_broker"):
+        deltalake.write_deltalake(str(tmp_path / "torn" / name), new[name], mode="append")
+    again = land(tmp_path / "torn", log)
+    assert not {BRONZE.name, "silver/register_broker"} & set(again)
+    assert content(tmp_path / "torn") == content(tmp_path / "whole")
+
+
+def test_records_come_into_the_order_of_the_log() -> None:
+    mixed = batch_of([("b", 0, 1, b"x"), ("a", 1, 0, b"x"), ("b", 0, 0, b"x"), ("a", 0, 5, b"x")])
+    ordered = landing.in_log_order(mixed)
+    assert landing.positions(ordered) == {("a", 0): [5], ("a", 1): [0], ("b", 0): [0, 1]}
+    assert landing.last_positions(mixed) == {("a", 0): 5, ("a", 1): 0, ("b", 0): 1}
+
+
+def test_a_hole_in_commands_is_refused() -> None:
+    records = [(COMMANDS_TOPIC, 0, 0, b"x"), (COMMANDS_TOPIC, 0, 2, b"x")]
+    with pytest.raises(LandingGap, match="records 1 to 1 are missing"):
+        landing.bronze_rows(batch_of(records), HighWater(), 0, BEGAN)
+
+
+def test_broker_events_may_begin_late_because_their_head_is_not_kept() -> None:
+    records = [(BROKER_EVENTS_TOPIC, 2, 40, b"x")]
+    assert landing.bronze_rows(batch_of(records), HighWater(), 0, BEGAN).num_rows == 1
+
+
+def test_only_topics_of_the_asked_tables_are_read() -> None:
+    log = landing.in_log_order(batch_of(whole_log()))
+    marks = {DECISIONS.name: HighWater()}
+    assert list(landing.silver_tables(log, (DECISIONS,), marks)) == [DECISIONS.name]
+
+
+def test_rows_have_the_types_of_their_table() -> None:
+    log = landing.in_log_order(batch_of(whole_log()))
+    new = landing.silver_tables(log, TABLES[1:], {t.name: HighWater() for t in TABLES})
+    for name, rows in new.items():
+        assert rows.schema.equals(BY_NAME[name].schema)
+        rows.validate(full=True)
