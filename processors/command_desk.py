@@ -151,10 +151,11 @@ class CommandDesk:
     def answers(self, pending: PendingCommand, outcome: Outcome) -> list[Effect]:
         """The answers to everybody who waited; the state is the one right after the command."""
         context = self._context
+        state, at_risk = context.state, context.is_at_risk(outcome.broker_name)
         return [
             fx.Reply(
                 waiter.conn_id,
-                responses.from_outcome(waiter.request, outcome, context.state, context.is_alive),
+                responses.from_outcome(waiter.request, outcome, state, context.is_alive, at_risk),
             )
             for waiter in pending.waiters
         ]

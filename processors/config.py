@@ -45,7 +45,7 @@ class ControllerConfig(BaseModel):
     request_deadline_ms: int = Field(2_500, ge=100, le=60_000)
     snapshot_every_offsets: int = Field(5_000, ge=1)
     snapshots_kept: int = Field(3, ge=1, le=100)
-    watchdog_ms: int = Field(15_000, ge=1_000)
+    watchdog_ms: int = Field(10_000, ge=1_000)
     kafka_wait_ms: int = Field(30_000, ge=0)
     idle_timeout_ms: int = Field(120_000, ge=1_000)
 

@@ -234,6 +234,9 @@ class ControllerLog:
         seen, behind = folder.next_offset, 0
         while True:
             await asyncio.sleep(WATCH_S)
+            if self._worker is not None and self._worker.crash is not None:
+                self._on_halt(f"the Faust app has crashed: {self._worker.crash}")
+                return
             try:
                 first, end = await self._in_thread(lambda: reader.bounds(COMMANDS_TOPIC))
                 behind = behind + 1 if end < seen or first > 0 else 0

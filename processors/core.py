@@ -41,7 +41,7 @@ class ControllerCore:
 
     def __init__(self, config: CoreConfig, folder_view: FolderView, ids: Iterator[bytes]) -> None:
         self._context = context = CoreContext(config, folder_view, ids)
-        self._elections = ElectionDesk(context.liveness)
+        self._elections = ElectionDesk(context.liveness, context.is_at_risk)
         self._commands = CommandDesk(context)
         self._reads = ReadDesk(context)
         self._outcomes = PublishDesk(context)
@@ -170,6 +170,7 @@ class ControllerCore:
         own_claim = pending is not None and pending.purpose is Purpose.CLAIM
         state, leadership = context.state, context.leadership
         leadership.note_state(state.term, state.leader_id, own_claim, context.now_ms)
+        context.note_elections(applied.outcome)
         if applied.record is not None:
             envelope = applied.record.envelope
             leadership.heard_through_log(envelope.issuer, envelope.term, context.now_ms)

@@ -10,7 +10,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from events.changes import MasterElected
 from events.envelope import Envelope, ReplicaEvidence
+from events.outcomes import LABEL_AT_RISK, Outcome
 from processors.leadership import Leadership
 from processors.liveness import Liveness
 from processors.state import BrokerSet, ControllerState, Replica
@@ -54,6 +56,7 @@ class CoreContext:
         self.leadership = Leadership(config.controller_id, config.peers)
         self.now_ms = 0
         self.wall_skew_ms = 0
+        self._at_risk: dict[str, int] = {}
 
     def clock(self, now_ms: int, wall_ms: int | None = None) -> None:
         """Take the time of a call; without a wall clock the last known distance goes on."""
@@ -100,3 +103,17 @@ class CoreContext:
 
     def is_alive(self, broker_set: BrokerSet, replica: Replica) -> bool:
         return self.liveness.is_alive(broker_set, replica, self.now_ms)
+
+    def note_elections(self, outcome: Outcome) -> None:
+        """Remember which masterships may lack messages (design S5); soft, gone with this process."""
+        for change in outcome.changes:
+            if isinstance(change, MasterElected):
+                if LABEL_AT_RISK in outcome.labels:
+                    self._at_risk[change.broker_name] = change.master_epoch
+                else:
+                    self._at_risk.pop(change.broker_name, None)
+
+    def is_at_risk(self, name: str | None) -> bool:
+        """True when the set's current mastership was labelled AT_RISK when it was decided."""
+        broker_set = None if name is None else self.state.sets.get(name)
+        return broker_set is not None and self._at_risk.get(broker_set.broker_name) == broker_set.master_epoch

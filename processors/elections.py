@@ -1,18 +1,19 @@
 """Elections as the active controller sees them: the calls, their commands, and the pushes afterwards.
 
-Responsible for: turning due triggers into commands, telling every living member of a set about a new
-master at once (1008), and remembering which elections were labelled as at risk.
+Responsible for: turning due triggers into commands, and telling every living member of a set about a new
+master at once (1008).
 Refuses to know: who leads among controllers, and who wins (the fold).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
+from brokers.remoting.command import RemotingCommand
 from events.changes import MasterElected, RulesActivated, SettingsChanged, SyncStateSetAltered
 from events.commands import ElectMaster
 from events.envelope import Envelope
-from events.outcomes import LABEL_AT_RISK, Outcome
+from events.outcomes import Outcome
 from processors import effects as fx
 from processors import responses
 from processors.effects import Effect
@@ -26,10 +27,10 @@ _NO_BROKER = -1
 class ElectionDesk:
     """What one active controller keeps about elections."""
 
-    def __init__(self, liveness: Liveness) -> None:
+    def __init__(self, liveness: Liveness, is_at_risk: Callable[[str], bool]) -> None:
         self._liveness = liveness
+        self._is_at_risk = is_at_risk
         self._triggers = ElectionTriggers()
-        self._at_risk: dict[str, int] = {}
 
     def take_over(self, state: ControllerState, now_ms: int) -> list[Effect]:
         """Probe masters without an open connection here, and push the roles the former leader may not have."""
@@ -96,9 +97,6 @@ class ElectionDesk:
         for change in outcome.changes:
             match change:
                 case MasterElected():
-                    self._at_risk.pop(change.broker_name, None)
-                    if LABEL_AT_RISK in outcome.labels:
-                        self._at_risk[change.broker_name] = change.master_epoch
                     effects = self._tell_all(state, state.sets[change.broker_name], now_ms)
                 case SyncStateSetAltered() if outcome.kind != "AlterSyncStateSet":
                     # Nobody asked for this one, so the master does not learn it from an answer.
@@ -130,6 +128,5 @@ class ElectionDesk:
             if replica.is_registered and not self._liveness.is_gone(broker_set, replica, now_ms)
         ]
 
-    def _notice(self, state: ControllerState, broker_set: BrokerSet):  # type: ignore[no-untyped-def]
-        at_risk = self._at_risk.get(broker_set.broker_name) == broker_set.master_epoch
-        return responses.role_notice(state, broker_set, at_risk)
+    def _notice(self, state: ControllerState, broker_set: BrokerSet) -> RemotingCommand:
+        return responses.role_notice(state, broker_set, self._is_at_risk(broker_set.broker_name))

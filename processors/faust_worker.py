@@ -84,6 +84,11 @@ class FaustWorker:
         self.app.finalize()
         await self.app.start()
 
+    @property
+    def crash(self) -> str | None:
+        """Why the app has crashed; None while it lives."""
+        return repr(self.app.crash_reason) if self.app.crashed else None
+
     async def stop(self) -> None:
         """Leave the group and stop, within a bounded time."""
         self._failed = True

@@ -69,7 +69,8 @@ class ReadDesk:
     def _serve(self, waiter: Waiter) -> Effect:
         request, state = waiter.request, self._context.state
         if request.code == RequestCode.CONTROLLER_GET_REPLICA_INFO:
-            response = responses.replica_info(request, state)
+            at_risk = self._context.is_at_risk(request.ext.get("brokerName"))
+            response = responses.replica_info(request, state, at_risk)
         elif request.code == RequestCode.CONTROLLER_GET_NEXT_BROKER_ID:
             response = responses.next_broker_id(request, state)
         else:

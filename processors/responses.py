@@ -22,7 +22,6 @@ UNKNOWN_REMARK = (
     "the outcome is unknown: the command may or may not be in the log; "
     "ask again with the same regentCommandId"
 )
-AT_RISK = "AT_RISK"
 
 IsAlive: TypeAlias = Callable[[BrokerSet, Replica], bool]
 
@@ -93,8 +92,13 @@ def from_outcome(
     outcome: Outcome,
     state: ControllerState,
     is_alive: IsAlive,
+    at_risk: bool = False,
 ) -> RemotingCommand:
-    """The answer to a request whose command has been applied; `state` is the state right after it."""
+    """
+    The answer to a request whose command has been applied; `state` is the state right after it.
+
+    `at_risk`: the newest election of the set was labelled AT_RISK (design S5).
+    """
     if outcome.code == ResponseCode.CONTROLLER_NOT_LEADER:
         return not_leader(request)
     broker_set = state.sets.get(outcome.broker_name) if outcome.broker_name else None
@@ -102,11 +106,11 @@ def from_outcome(
         case RequestCode.CONTROLLER_APPLY_BROKER_ID:
             return request.reply(outcome.code, _echo(request), remark=_remark(outcome))
         case RequestCode.CONTROLLER_REGISTER_BROKER:
-            return _registered(request, outcome, state, broker_set, is_alive)
+            return _registered(request, outcome, state, broker_set, is_alive, at_risk)
         case RequestCode.CONTROLLER_ALTER_SYNC_STATE_SET:
-            return _altered(request, outcome, state, broker_set)
+            return _altered(request, outcome, state, broker_set, at_risk)
         case RequestCode.CONTROLLER_ELECT_MASTER:
-            return _elected(request, outcome, state, broker_set)
+            return _elected(request, outcome, state, broker_set, at_risk)
         case _:
             return request.reply(outcome.code, remark=_remark(outcome))
 
@@ -129,11 +133,12 @@ def _registered(
     state: ControllerState,
     broker_set: BrokerSet | None,
     is_alive: IsAlive,
+    at_risk: bool,
 ) -> RemotingCommand:
     ext = _echo(request)
     if outcome.code != ResponseCode.SUCCESS or broker_set is None:
         return request.reply(outcome.code, ext, remark=_remark(outcome))
-    ext |= set_facts(state, broker_set)
+    ext |= set_facts(state, broker_set, at_risk)
     master = broker_set.master()
     # A master that is dead or was started anew has no mastership to tell of (design S6).
     if master is not None and not broker_set.master_restarted and is_alive(broker_set, master):
@@ -146,8 +151,9 @@ def _altered(
     outcome: Outcome,
     state: ControllerState,
     broker_set: BrokerSet | None,
+    at_risk: bool,
 ) -> RemotingCommand:
-    ext = {} if broker_set is None else set_facts(state, broker_set)
+    ext = {} if broker_set is None else set_facts(state, broker_set, at_risk)
     if outcome.code != ResponseCode.SUCCESS or broker_set is None:
         ext["newSyncStateSetEpoch"] = "0"
         return request.reply(outcome.code, ext, remark=_remark(outcome))
@@ -160,10 +166,11 @@ def _elected(
     outcome: Outcome,
     state: ControllerState,
     broker_set: BrokerSet | None,
+    at_risk: bool,
 ) -> RemotingCommand:
     if broker_set is None:
         return request.reply(outcome.code, remark=_remark(outcome))
-    facts = set_facts(state, broker_set, AT_RISK in outcome.labels)
+    facts = set_facts(state, broker_set, at_risk)
     if outcome.code not in (ResponseCode.SUCCESS, ResponseCode.CONTROLLER_MASTER_STILL_EXIST):
         return request.reply(outcome.code, facts, remark=_remark(outcome))
     body: dict[str, object] = {"syncStateSet": list(broker_set.sync_state_set)}
@@ -179,7 +186,9 @@ def _elected(
     )
 
 
-def replica_info(request: RemotingCommand, state: ControllerState) -> RemotingCommand:
+def replica_info(
+    request: RemotingCommand, state: ControllerState, at_risk: bool = False
+) -> RemotingCommand:
     """1004: no liveness check, `masterEpoch` always present (controller.md 3.5)."""
     broker_set = known_set(state, request.ext.get("brokerName", ""))
     if broker_set is None:
@@ -189,7 +198,7 @@ def replica_info(request: RemotingCommand, state: ControllerState) -> RemotingCo
         )
     ext = master_fields(broker_set)
     del ext["syncStateSetEpoch"]
-    return request.reply(0, set_facts(state, broker_set) | ext, set_body(broker_set))
+    return request.reply(0, set_facts(state, broker_set, at_risk) | ext, set_body(broker_set))
 
 
 def next_broker_id(request: RemotingCommand, state: ControllerState) -> RemotingCommand:

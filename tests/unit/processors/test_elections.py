@@ -67,3 +67,13 @@ def test_the_controllers_election_expects_the_epochs_it_saw(rig: Rig) -> None:
     rig.append(rig.held[0])
     outcome = rig.published[-1]
     assert (outcome.kind, outcome.accepted, outcome.refusal) == ("ElectMaster", False, "STATE_MOVED")
+
+
+def test_a_mastership_at_risk_is_told_to_brokers_and_in_answers(rig: Rig) -> None:
+    for broker in (1, 2, 3):
+        rig.register(broker, incarnation=f"life-{broker}b", clean="false")
+    assert "AT_RISK" in rig.published[-1].labels, rig.published[-1]
+    notices = rig.take(fx.NotifyRole)
+    assert notices[-1].command.ext["regentAtRisk"] == "true"
+    info = rig.request(1004, {"brokerName": SET})
+    assert info is not None and info.ext["regentAtRisk"] == "true"
