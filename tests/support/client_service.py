@@ -1,0 +1,107 @@
+"""The client service of one broker on a real socket and a real store; the replica's part is the test's.
+
+`Desk.confirm` says what a replica would: which offset every member has. Until then sends wait.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+from brokers.log.records import host_bytes
+from brokers.log.store import MessageStore, StoreConfig
+from brokers.remoting.client import RemotingClient
+from brokers.remoting.command import RemotingCommand
+from brokers.remoting.server import Dispatcher, RemotingServer
+from brokers.replica.effects import RoleChanged
+from brokers.replica.waiters import Confirmation
+from brokers.service.client_service import ClientService
+from brokers.service.clock import Clock
+from brokers.service.forward import Forwarder
+from brokers.service.role_view import RoleView
+from brokers.service.send import Mastership, SendService
+from brokers.service.table_files import TableFiles
+from brokers.service.topic_changes import TopicChanges
+from brokers.service.topics import system_topics
+from brokers.service.unique_key import UniqueKeys
+
+
+class Desk:
+    """One broker as its clients meet it. `confirm_at_once` False: the test confirms."""
+
+    def __init__(self, folder: Path, *, hold_ms: int = 2_000) -> None:
+        self.clock, self.roles, self.client = Clock(), RoleView(), RemotingClient()
+        self.store = MessageStore(folder, StoreConfig(log_file_bytes=1 << 20, queue_file_bytes=20_000))
+        self.tables = TableFiles(folder)
+        self.tables.topics.put(system_topics("c", "b", True), 0)
+        self.forwarder = Forwarder(self.roles, self.client, hold_ms)
+        self.members: dict[int, str] = {}
+        self.registrations = 0
+        self.changes = TopicChanges(self.tables, self.roles, self.client, self.clock, lambda: self.members, self._register, True)
+        self.confirm_at_once, self.refusal, self.leads = True, None, True
+        self.waits: list[tuple[int, asyncio.Future[Confirmation]]] = []
+        self.storage_failures: list[str] = []
+        self.service = ClientService(
+            self.store, self.tables, self.roles, self.clock, self.forwarder, self.changes, self._sends, self._changed
+        )
+        self.server = RemotingServer(Dispatcher(self.service.handlers()), on_close=self.service.connection_closed)
+        self._running: asyncio.Future[None] | None = None
+
+    async def __aenter__(self) -> Desk:
+        await self.server.start()
+        self._running = asyncio.ensure_future(self.service.run())
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        assert self._running is not None
+        self._running.cancel()
+        await self.client.close()
+        await self.server.close()
+        self.store.close()
+
+    @property
+    def address(self) -> str:
+        return f"127.0.0.1:{self.server.port}"
+
+    def lead(self, epoch: int = 1) -> Desk:
+        self.service.mastership_begins(epoch)
+        self.roles.changed(RoleChanged("MASTER", epoch, 1, self.address if self.server._server else None, (1,), 1))
+        return self
+
+    def follow(self, master: str, epoch: int = 1) -> Desk:
+        self.roles.changed(RoleChanged("SLAVE", epoch, 2, master, (1, 2), 1))
+        self.service.mastership_over()
+        return self
+
+    async def ask(self, request: RemotingCommand, timeout_ms: int = 10_000) -> RemotingCommand:
+        return await self.client.call(self.address, request, timeout_ms)
+
+    def confirm(self, how: Confirmation = Confirmation.CONFIRMED) -> None:
+        waits, self.waits = self.waits, []
+        if how is Confirmation.CONFIRMED:
+            self.service.confirmed(self.store.log_end)
+        for _, future in waits:
+            future.set_result(how)
+
+    def _sends(self, **wires: object) -> SendService:
+        mastership = Mastership(
+            lambda: self.leads, lambda: self.refusal, lambda end: None, self._confirmation, self.storage_failures.append
+        )
+        host = host_bytes("127.0.0.1", 10911)
+        return SendService(
+            self.store, self.tables.topics, self.roles, mastership, self.clock, cluster_name="c", store_host=host,
+            ack_timeout_ms=3_000, unique_keys=UniqueKeys(host[:4], 1, 2), **wires,  # type: ignore[arg-type]
+        )  # fmt: skip
+
+    def _confirmation(self, end_offset: int, _timeout_ms: int) -> asyncio.Future[Confirmation]:
+        future: asyncio.Future[Confirmation] = asyncio.get_running_loop().create_future()
+        self.waits.append((end_offset, future))
+        if self.confirm_at_once:
+            self.confirm()
+        return future
+
+    async def _register(self) -> None:
+        self.registrations += 1
+
+    def _changed(self) -> None:
+        self.registrations += 1

@@ -1,0 +1,34 @@
+"""The table of handlers, and what changes of role mean for the services."""
+
+from pathlib import Path
+
+from brokers.remoting.command import RemotingCommand
+from tests.support.brokers import send_request
+from tests.support.client_service import Desk
+
+SERVED = {10, 310, 320, 11, 361, 14, 15, 29, 30, 31, 32, 34, 35, 38, 46, 41, 42, 17, 18, 215, 200, 21, 201, 43, 19010}
+
+
+async def test_every_code_of_the_client_service_has_a_handler_and_others_are_unsupported(tmp_path: Path) -> None:
+    async with Desk(tmp_path) as desk:
+        desk.lead()
+        assert set(desk.service.handlers()) == SERVED
+        assert (await desk.ask(RemotingCommand.request(200050))).code == 3
+
+
+async def test_queue_offsets_go_on_behind_what_is_not_confirmed_yet(tmp_path: Path) -> None:
+    async with Desk(tmp_path) as desk:
+        desk.lead()
+        await desk.ask(send_request("T", b"x"))
+        desk.confirm_at_once = False
+        await desk.client.send_oneway(desk.address, send_request("T", b"unconfirmed", oneway=True))
+        await desk.ask(RemotingCommand.request(38, {"consumerGroup": "g"}))
+        desk.follow("127.0.0.1:1", 2)
+        desk.lead(3).confirm_at_once = True
+        assert (await desk.ask(send_request("T", b"y"))).ext["queueOffset"] == "2"
+
+
+async def test_a_mastership_shows_in_the_tables_version(tmp_path: Path) -> None:
+    async with Desk(tmp_path) as desk:
+        desk.lead(7)
+        assert desk.tables.topics.version.state_version == 7

@@ -1,0 +1,46 @@
+"""A slave copies its master's tables."""
+
+import asyncio
+from pathlib import Path
+
+from brokers.service.metadata_sync import MetadataSync
+from tests.support.brokers import send_request, until
+from tests.support.client_service import Desk
+
+
+def sync_of(slave: Desk) -> MetadataSync:
+    return MetadataSync(slave.tables, slave.roles, slave.client, 20, slave.changes.take_over)
+
+
+async def test_topics_offsets_and_groups_follow_the_master(tmp_path: Path) -> None:
+    async with Desk(tmp_path / "m") as master, Desk(tmp_path / "s") as slave:
+        master.lead()
+        await master.ask(send_request("T", b"x"))
+        master.tables.groups.ensure("g", 1)
+        master.tables.offsets.commit("g", "T", 0, 1, 1)
+        running = asyncio.ensure_future(sync_of(slave).run())
+        slave.follow(master.address)
+        await until(lambda: slave.tables.offsets.query("g", "T", 0) == 1, "offsets came")
+        master.tables.offsets.commit("g", "T", 0, 2, 2)
+        await until(lambda: slave.tables.offsets.query("g", "T", 0) == 2, "offsets came again")
+        assert slave.tables.topics.get("T") is not None and slave.tables.groups.get("g") is not None
+        running.cancel()
+
+
+async def test_an_answer_that_comes_after_a_change_of_role_is_not_taken(tmp_path: Path) -> None:
+    async with Desk(tmp_path / "m") as master, Desk(tmp_path / "s") as slave:
+        master.lead()
+        master.tables.offsets.commit("g", "T", 0, 1, 1)
+        slave.follow(master.address)
+        round_of_epoch_1 = asyncio.ensure_future(sync_of(slave).copy_from(master.address, 1))
+        slave.lead(2)
+        await round_of_epoch_1
+        assert slave.tables.offsets.query("g", "T", 0) is None
+
+
+async def test_a_master_that_is_not_there_leaves_the_tables_alone(tmp_path: Path) -> None:
+    async with Desk(tmp_path) as slave:
+        slave.follow("127.0.0.1:1")
+        topics = dict(slave.tables.topics.configs)
+        await sync_of(slave).copy_from("127.0.0.1:1", 1)
+        assert slave.tables.topics.configs == topics

@@ -1,0 +1,113 @@
+"""Sends on a master: what is stored, and which answer each outcome of replication gives."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from brokers.log.records import decode_messages
+from brokers.replica.waiters import Confirmation
+from brokers.service.send import packed_peer
+from tests.support.brokers import pull_request, send_request, until
+from tests.support.client_service import Desk
+
+
+async def test_success_is_answered_only_after_the_confirmation(tmp_path: Path) -> None:
+    async with Desk(tmp_path) as desk:
+        desk.lead().confirm_at_once = False
+        waiting = asyncio.ensure_future(desk.ask(send_request("T", b"x")))
+        await until(lambda: desk.waits, "the send is written")
+        assert not waiting.done() and desk.service.sends.waiting == 1
+        assert (await desk.ask(pull_request("T", 0, 0))).code == 19
+        desk.confirm()
+        assert (await waiting).code == 0 and desk.service.sends.waiting == 0
+
+
+@pytest.mark.parametrize(
+    ("how", "code"), [(Confirmation.TIMED_OUT, 12), (Confirmation.ABORTED, 14), (Confirmation.TOO_MANY, 14)]
+)
+async def test_anything_but_a_confirmation_is_no_success(tmp_path: Path, how: Confirmation, code: int) -> None:
+    async with Desk(tmp_path) as desk:
+        desk.lead().confirm_at_once = False
+        waiting = asyncio.ensure_future(desk.ask(send_request("T", b"x")))
+        await until(lambda: desk.waits, "the send is written")
+        desk.confirm(how)
+        assert (await waiting).code == code
+
+
+async def test_sends_of_one_turn_are_written_and_confirmed_together(tmp_path: Path) -> None:
+    async with Desk(tmp_path) as desk:
+        desk.lead()
+        await desk.ask(send_request("T", b"x"))
+        desk.confirm_at_once = False
+        sends = [asyncio.ensure_future(desk.ask(send_request("T", b"%d" % number))) for number in range(50)]
+        await until(lambda: desk.service.sends.waiting == 50, "all are taken")
+        assert len(desk.waits) < 10
+        desk.confirm()
+        answers = await asyncio.gather(*sends)
+        assert sorted(int(answer.ext["queueOffset"]) for answer in answers) == list(range(1, 51))
+
+
+async def test_a_write_without_hope_is_refused_before_anything_is_stored(tmp_path: Path) -> None:
+    async with Desk(tmp_path) as desk:
+        desk.lead()
+        await desk.ask(send_request("T", b"x"))
+        end, desk.refusal = desk.store.log_end, "in-sync replicas not enough"
+        answers = [await desk.ask(send_request(topic, b"y")) for topic in ("T", "U")]
+        assert [(each.code, each.remark) for each in answers] == [(1, "in-sync replicas not enough")] * 2
+        assert desk.store.log_end == end and desk.tables.topics.get("U") is None
+
+
+async def test_a_failed_log_ends_the_role_and_answers_everyone(tmp_path: Path) -> None:
+    async with Desk(tmp_path) as desk:
+        desk.lead()
+        await desk.ask(send_request("T", b"x"))
+        desk.store.log.io_error = "planted"
+        assert (await desk.ask(send_request("T", b"y"))).code == 14
+        assert len(desk.storage_failures) == 1
+
+
+async def test_a_replica_that_stopped_leading_hands_its_sends_on(tmp_path: Path) -> None:
+    async with Desk(tmp_path / "a") as former, Desk(tmp_path / "b") as successor:
+        former.lead()
+        successor.lead(2)
+        await former.ask(send_request("T", b"x"))
+        former.leads = False
+        waiting = asyncio.ensure_future(former.ask(send_request("T", b"y")))
+        await until(lambda: former.forwarder.waiting, "the send is held")
+        end = former.store.log_end
+        former.follow(successor.address, 2)
+        assert (await waiting).code == 0 and former.store.log_end == end and successor.store.log_end > 0
+
+
+async def test_a_message_without_an_id_gets_one(tmp_path: Path) -> None:
+    async with Desk(tmp_path) as desk:
+        desk.lead()
+        request = send_request("T", b"x")
+        request.ext["i"] = "a\x01b\x02POP_CK\x01z\x02"
+        answer = await desk.ask(request)
+        (message,) = decode_messages((await desk.ask(pull_request("T", 0, 0))).body)
+        properties = message.fields.properties
+        assert answer.ext["transactionId"].encode() in properties and b"POP_CK" not in properties and properties.startswith(b"a\x01b\x02")
+
+
+async def test_a_oneway_send_is_stored_and_not_answered(tmp_path: Path) -> None:
+    async with Desk(tmp_path) as desk:
+        desk.lead()
+        await desk.ask(send_request("T", b"x"))
+        await desk.client.send_oneway(desk.address, send_request("T", b"y", oneway=True))
+        answer = await desk.ask(send_request("T", b"z"))
+        assert answer.ext["queueOffset"] == "2" and desk.service.sends.waiting == 0
+
+
+async def test_a_torn_batch_is_refused(tmp_path: Path) -> None:
+    async with Desk(tmp_path) as desk:
+        desk.lead()
+        request = send_request("T", b"\x00\x00\x00\x05torn")
+        request.code = 320
+        assert (await desk.ask(request)).code == 13
+
+
+def test_hosts_are_packed_as_stored() -> None:
+    assert packed_peer("10.0.0.1:1234").hex() == "0a000001000004d2" and len(packed_peer("[::1]:1")) == 20
+    assert packed_peer("nonsense").hex() == packed_peer("127.0.0.1:0").hex()

@@ -1,0 +1,44 @@
+"""The JSON files of folder `config`."""
+
+from pathlib import Path
+
+from brokers.remoting import fastjson
+from brokers.service.table_files import TableFiles
+from brokers.service.topics import TopicConfig
+
+
+def test_tables_are_found_again(tmp_path: Path) -> None:
+    files = TableFiles(tmp_path)
+    files.topics.put([TopicConfig("T", 4, 4)], 5)
+    files.groups.ensure("g", 5)
+    files.offsets.commit("g", "T", 0, 7, 5)
+    files.save_topics()
+    files.save_groups()
+    assert files.save_offsets() and not files.save_offsets()
+    again = TableFiles(tmp_path)
+    assert again.topics.get("T") == TopicConfig("T", 4, 4) and again.topics.version == files.topics.version
+    assert again.groups.get("g") is not None and again.offsets.query("g", "T", 0) == 7
+
+
+def test_a_torn_file_is_read_from_its_backup(tmp_path: Path) -> None:
+    files = TableFiles(tmp_path)
+    for name in ("A", "B"):
+        files.topics.put([TopicConfig(name)], 5)
+        files.save_topics()
+    (tmp_path / "config" / "topics.json").write_bytes(b'{"topicConfig')
+    again = TableFiles(tmp_path)
+    assert again.topics.get("A") is not None and again.topics.get("B") is None
+
+
+def test_java_files_with_unquoted_keys_are_read(tmp_path: Path) -> None:
+    (tmp_path / "config").mkdir()
+    (tmp_path / "config" / "consumerOffset.json").write_text('{\n\t"offsetTable":{"T@g":{0:5,1:7\n\t\t}\n\t}\n}')
+    assert TableFiles(tmp_path).offsets.query("g", "T", 1) == 7
+
+
+def test_what_is_written_is_plain_json(tmp_path: Path) -> None:
+    files = TableFiles(tmp_path)
+    files.offsets.commit("g", "T", 0, 7, 5)
+    files.save_offsets()
+    read = fastjson.loads((tmp_path / "config" / "consumerOffset.json").read_bytes())
+    assert isinstance(read, dict) and read["offsetTable"] == {"T@g": {"0": 7}}

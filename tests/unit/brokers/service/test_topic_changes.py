@@ -1,0 +1,100 @@
+"""Design S10: nobody relies on a topic before disk, members and name servers have it."""
+
+import asyncio
+from pathlib import Path
+
+from brokers.remoting.command import RemotingCommand
+from brokers.service.topics import TopicConfig, TopicTable
+from tests.support.brokers import free_port, send_request, until
+from tests.support.client_service import Desk
+
+
+async def test_a_first_send_waits_for_members_routes_and_disk(tmp_path: Path) -> None:
+    async with Desk(tmp_path / "m") as master, Desk(tmp_path / "s") as slave:
+        master.lead()
+        slave.follow(master.address)
+        master.members = {2: slave.address}
+        assert (await master.ask(send_request("T", b"x"))).code == 0
+        assert slave.tables.topics.get("T") == TopicConfig("T", 4, 4) and master.registrations == 1
+        assert slave.tables.topics.version == master.tables.topics.version
+        assert b'"T"' in (tmp_path / "s" / "config" / "topics.json").read_bytes()
+
+
+async def test_a_member_that_cannot_be_told_holds_the_topic_up_until_it_leaves_the_set(tmp_path: Path) -> None:
+    async with Desk(tmp_path) as master:
+        master.lead()
+        master.members = {2: f"127.0.0.1:{free_port()}"}
+        answer = await master.ask(send_request("T", b"x"))
+        assert answer.code == 14 and master.store.log_end == 0
+        assert (await master.ask(send_request("T", b"x"), 20_000)).code == 14
+        master.members = {}
+        assert (await master.ask(send_request("T", b"x"))).code == 0
+
+
+async def test_a_topic_asked_for_by_many_is_created_once(tmp_path: Path) -> None:
+    async with Desk(tmp_path) as master:
+        master.lead()
+        answers = await asyncio.gather(*(master.ask(send_request("T", b"%d" % number)) for number in range(20)))
+        assert {answer.code for answer in answers} == {0} and master.registrations == 1
+
+
+async def test_without_a_default_topic_nothing_is_created(tmp_path: Path) -> None:
+    async with Desk(tmp_path) as master:
+        master.lead()
+        request = send_request("T", b"x")
+        request.ext["c"] = "absent"
+        assert (await master.ask(request)).code == 17
+
+
+async def test_a_table_of_an_older_mastership_is_not_taken(tmp_path: Path) -> None:
+    async with Desk(tmp_path) as slave:
+        slave.follow("127.0.0.1:1", 3)
+        assert not slave.changes.take_over(TopicTable([TopicConfig("T")]), 2)
+        assert slave.changes.take_over(TopicTable([TopicConfig("T")], slave.tables.topics.version.changed(1, 3)), 3)
+        assert list(slave.tables.topics.configs) == ["T"]
+
+
+async def test_an_answer_from_before_the_last_push_changes_nothing(tmp_path: Path) -> None:
+    async with Desk(tmp_path) as slave:
+        slave.follow("127.0.0.1:1", 1)
+        before = slave.tables.topics.version.changed(1, 1)
+        after = before.changed(2)
+        assert slave.changes.take_over(TopicTable([TopicConfig("T")], after), 1)
+        assert slave.changes.take_over(TopicTable([], before), 1)
+        assert slave.tables.topics.get("T") is not None
+
+
+async def test_a_master_takes_no_table(tmp_path: Path) -> None:
+    async with Desk(tmp_path) as master:
+        master.lead(1)
+        assert not master.changes.take_over(TopicTable([TopicConfig("T")]), 9)
+
+
+async def test_a_lost_mastership_ends_the_waiting(tmp_path: Path) -> None:
+    async with Desk(tmp_path / "m") as master, Desk(tmp_path / "n") as successor:
+        master.lead()
+        successor.lead(2)
+        master.members = {2: f"127.0.0.1:{free_port()}"}
+        waiting = asyncio.ensure_future(master.ask(send_request("T", b"x")))
+        await until(lambda: master.changes.unheld, "the topic waits for its members")
+        master.follow(successor.address, 2)
+        assert (await waiting).code == 14 and master.store.log_end == 0
+
+
+async def test_topics_of_the_log_come_back_with_a_mastership(tmp_path: Path) -> None:
+    async with Desk(tmp_path) as desk:
+        desk.lead()
+        await desk.ask(send_request("T", b"x", 3))
+        desk.tables.topics.remove("T", 1)
+        desk.follow("127.0.0.1:1", 2)
+        desk.lead(3)
+        assert desk.tables.topics.get("T") == TopicConfig("T", 4, 4)
+
+
+async def test_a_deleted_topic_leaves_table_and_offsets(tmp_path: Path) -> None:
+    async with Desk(tmp_path) as desk:
+        desk.lead()
+        await desk.ask(send_request("T", b"x"))
+        desk.tables.offsets.commit("g", "T", 0, 1, 1)
+        assert (await desk.ask(RemotingCommand.request(215, {"topic": "T"}))).code == 0
+        assert desk.tables.topics.get("T") is None and desk.tables.offsets.query("g", "T", 0) is None
