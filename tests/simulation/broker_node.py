@@ -106,7 +106,7 @@ class BrokerNode:
     def disk_failed(self) -> None:
         """The process ends soon after, and its supervisor starts it anew (local_replica.failed)."""
         assert self.disk.marker is not None
-        self.disk.marker["io_error"] = True
+        self.disk.marker["io_error"] = self.disk.distrusted = True
         life = self.life
 
         def end() -> None:
@@ -168,6 +168,7 @@ class BrokerNode:
         """A regained clean state is written down, as `role_switch.watch` does."""
         if self.core is not None and self.core.clean and self.disk.marker is not None:
             self.disk.marker["io_error"] = False
+            self.disk.distrusted = False
 
     # -- inbound -----------------------------------------------------------------------------------
 

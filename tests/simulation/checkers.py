@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from immutables import Map
 
-from events.commands import ElectMaster
+from events.commands import ElectMaster, RegisterBroker
 from events.outcomes import LABEL_AT_RISK, LABEL_REPEAT
 from processors.state import BrokerSet, check_invariants
 from tests.simulation.world import InvariantBroken
@@ -53,7 +53,7 @@ class Checkers:
         self.at_risk = False
         self.published_offset = -1
         self._digests: dict[int, bytes] = {}
-        self._masters: dict[int, str] = {}
+        self._masters: dict[int, tuple[str, int]] = {}
         self._newest_master: tuple[int, BrokerNode] | None = None
         self._epochs_of: dict[str, int] = {}
         self._compared: dict[tuple[str, int, str, int], int] = {}
@@ -77,7 +77,9 @@ class Checkers:
         self._count(applied)
         self._decided_once(applied)
         self._found_as_expected(applied)
+        self._left_at_once(applied, node)
         self._known_sets = node.folder.state.sets
+        self._awaited(node.folder.state.sets.get(self.cluster.set_name))
         problems = check_invariants(node.folder.state)
         if problems:
             raise InvariantBroken(f"offset {applied.offset}: {problems}")
@@ -125,6 +127,29 @@ class Checkers:
             if incarnations.get(one.broker_id, registered.incarnation) != registered.incarnation:
                 raise InvariantBroken(f"offset {applied.offset}: broker {one.broker_id} is elected on heartbeats of a former life")
 
+    def _left_at_once(self, applied: Applied, node: ControllerNode) -> None:
+        """S5: an unclean start is out of the set from its registration on."""
+        record = applied.record
+        if not isinstance(record, RegisterBroker) or record.clean is not False or not applied.outcome.changes:
+            return
+        before = self._known_sets.get(record.broker_name)
+        replica = before.replica(record.broker_id) if before is not None else None
+        if replica is None or replica.incarnation == record.incarnation:
+            return
+        if record.broker_id in node.folder.state.sets[record.broker_name].sync_state_set:
+            raise InvariantBroken(f"offset {applied.offset}: broker {record.broker_id} started unclean and is still a member")
+
+    def _awaited(self, known: BrokerSet | None) -> None:
+        """S3: whoever the log calls a member is waited for by the master of that epoch."""
+        for node in self.cluster.brokers:
+            role = node.core._roles.master if node.core is not None else None
+            if role is None or known is None or known.master_epoch != role.epoch or known.master_broker_id != node.broker_id:
+                continue
+            if not set(known.sync_state_set) <= role.sync.union:
+                raise InvariantBroken(
+                    f"the log calls {known.sync_state_set} the set, {node.name} waits for {sorted(role.sync.union)} only"
+                )
+
     def _count(self, applied: Applied) -> None:
         outcome = applied.outcome
         self.world.count(f"outcome.{outcome.kind}.{'accepted' if outcome.accepted else 'refused'}")
@@ -153,9 +178,10 @@ class Checkers:
         """No two masters acknowledge: whoever does, the newest mastership must hold the message."""
         self.world.count("message.acknowledged")
         known = self._masters.get(epoch)
-        if known is not None and known != node.name:
+        if known != (node.name, node.life):
             raise InvariantBroken(f"{node.name} acknowledges in epoch {epoch}, whose master is {known}")
         message = Acknowledged(epoch, offset, data)
+        self._held_by_all(node, message)
         if self._newest_master is not None and not self.at_risk:
             newest_epoch, master = self._newest_master
             if newest_epoch > epoch and not self._holds(master, message):
@@ -165,17 +191,29 @@ class Checkers:
                 )
         self.acked.append(message)
 
+    def _held_by_all(self, master: BrokerNode, message: Acknowledged) -> None:
+        """S1: every member that lost nothing since has the bytes, also one that is down by now."""
+        assert master.core is not None
+        if self.at_risk:
+            return
+        for node in self.cluster.brokers:
+            trusted = node.disk.identity is not None and not node.disk.distrusted
+            if trusted and node.disk.identity.broker_id in master.core.sync_state_set and not self._holds(node, message):
+                raise InvariantBroken(f"{master.name} acknowledges offset {message.offset}, and {node.name}, a member, lacks it")
+
     @staticmethod
     def _holds(node: BrokerNode, message: Acknowledged) -> bool:
         return node.disk.log[message.offset : message.offset + len(message.data)] == message.data
 
     def master_established(self, node: BrokerNode) -> None:
-        """One master per epoch, and none without everything that was acknowledged in older ones."""
+        """One mastership per epoch (S6), its entry durable (S8), with everything acknowledged in older ones."""
         assert node.core is not None
-        epoch = node.core.master_epoch
-        known = self._masters.setdefault(epoch, node.name)
-        if known != node.name:
-            raise InvariantBroken(f"{known} and {node.name} are both master in epoch {epoch}")
+        epoch, mastership = node.core.master_epoch, (node.name, node.life)
+        known = self._masters.setdefault(epoch, mastership)
+        if known != mastership:
+            raise InvariantBroken(f"{known} and {mastership} are both master in epoch {epoch}")
+        if not node.disk.epochs.rstrip().rpartition("\n")[2].startswith(f"{epoch}-"):
+            raise InvariantBroken(f"{node.name} leads in epoch {epoch} before its entry is durable")
         if self._newest_master is None or epoch > self._newest_master[0]:
             self._newest_master = (epoch, node)
         if self.at_risk:
@@ -199,13 +237,12 @@ class Checkers:
 
     def replica_moved(self, node: BrokerNode) -> None:
         """Epochs only grow; messages below both confirm offsets are equal, byte for byte."""
-        core, disk = node.core, node.disk
-        assert core is not None
+        disk = node.disk
         before = self._epochs_of.get(node.name, 0)
-        if core.log.epoch_seen != before:
-            if core.log.epoch_seen < before:
-                raise InvariantBroken(f"{node.name} forgot epoch {before}, it knows {core.log.epoch_seen}")
-            self._epochs_of[node.name] = core.log.epoch_seen
+        if disk.epoch_seen != before:
+            if disk.epoch_seen < before:
+                raise InvariantBroken(f"{node.name} forgot epoch {before}, its disk knows {disk.epoch_seen}")
+            self._epochs_of[node.name] = disk.epoch_seen
         if disk.dispatched_offset == self._moved.get(node.name) or self.at_risk:
             return
         self._moved[node.name] = disk.dispatched_offset

@@ -10,6 +10,7 @@ from __future__ import annotations
 from random import Random
 
 from brokers.log.scan import LogWalk, end_of_valid_log, is_record_boundary
+from brokers.registration import Identity, TempIdentity
 
 FILE_BYTES = 4_096
 TORN_BYTES_MAX = 64
@@ -28,14 +29,15 @@ class SimulatedDisk:
         self.log = bytearray()
         self.flushed_bytes = 0
         self.dispatched_offset = 0
-        self.identity: object | None = None
-        self.temp_identity: object | None = None
+        self.identity: Identity | None = None
+        self.temp_identity: TempIdentity | None = None
         self.marker: dict[str, object] | None = None
         self.epochs = ""
         self.epoch_seen = 0
         self.confirm_offset = 0
         self.boot_id = 0
         self.errors_due = 0
+        self.distrusted = False  # bytes were lost and not caught up since
 
     # -- the store of a replica --------------------------------------------------------------------
 
@@ -106,6 +108,7 @@ class SimulatedDisk:
         for position in range(keep - torn, keep):
             self.log[position] = chance.randrange(256)
         self.boot_id += 1
+        self.distrusted = True
         return lost
 
     def wipe(self) -> None:

@@ -29,7 +29,6 @@ STALL_MS = (100, 5_000)
 CLOCK_JUMP_MS = 3_600_000
 UNSEEN_MS = (11_000, 15_000)
 INSIDE_EFFECTS_MAX = 40
-INSIDE_WAIT_MS = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +111,10 @@ class Faults:
             node.paused = False
             if not node.up:
                 node.start()
+        for broker in self.cluster.brokers:
+            broker.disk.errors_due = 0
+            if broker.shell is not None:
+                broker.shell.crash_after = None
 
     def _next(self) -> None:
         if self.active:
@@ -271,7 +274,6 @@ class Faults:
         node = self._broker() if self.world.one_in(2) else self._master()
         if node.shell is not None and node.shell.crash_after is None:
             node.shell.crash_after = self.world.between(0, INSIDE_EFFECTS_MAX)
-            self.world.after(self.world.between(*DOWN_MS) + INSIDE_WAIT_MS, lambda: node.up or node.start())
 
     def _disk_error(self) -> None:
         """One write is refused. It counts as a lost disk: what was written before cannot be vouched for."""

@@ -144,7 +144,7 @@ class MembershipShell:
 
     def start(self) -> None:
         self._controllers.start()
-        self._drive(self._registration.start(self.disk.identity, self.disk.temp_identity))  # type: ignore[arg-type]
+        self._drive(self._registration.start(self.disk.identity, self.disk.temp_identity))
 
     def _command_ids(self) -> Iterator[str]:
         while True:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from tests.simulation.broker_node import BrokerNode
 
 Waiter = Callable[[Confirmation], None]
+DOWN_MS = (30, 3_000)
 PARTINGS = (fx.CloseLink, fx.AbortWaiters, fx.ReportEvent)
 """What the driver still does of a list whose disk effect failed."""
 
@@ -105,6 +106,7 @@ class ReplicaShell:
                 self.world.count("fault.kill_inside")
                 self._queue.clear()
                 self.node.stop()
+                self.world.after(self.world.between(*DOWN_MS), lambda: self.node.up or self.node.start())
 
     def _perform_one(self, effect: fx.Effect) -> list[fx.Effect] | None:
         handler: Callable[[fx.Effect], list[fx.Effect] | None] = getattr(self, "_do_" + type(effect).__name__)

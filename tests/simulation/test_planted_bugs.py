@@ -1,0 +1,248 @@
+"""Bugs planted into the product by these tests; the simulation must find each of them within a few worlds.
+
+Each bug is a patch of one product function. A found seed is run once more without the patch: then every promise holds,
+so that it is the bug that was found and nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from brokers.ha import slave_link
+from brokers.ha.epochs import EpochHistory
+from brokers.ha.sync_set import SyncSet
+from brokers.replica import transitions
+from brokers.replica.effects import AppendRaw, SendBytes, WriteEpochs
+from brokers.replica.master_role import MasterRole
+from brokers.replica.roles import Verdict, judge
+from brokers.replica.slave_role import SlaveRole
+from brokers.replica.transitions import RoleTransitions
+from processors import decide, decide_elect, decide_replicas, elect_candidates
+from processors.decide_refusals import Refusal
+from processors.fold_repeats import RecentCommands
+from tests.simulation.faults import Mix
+from tests.simulation.run import run_world
+from tests.simulation.test_simulation import say
+from tests.simulation.world import InvariantBroken, World
+
+FAULTY_MS = 12_000
+FIRST_SEED = 1
+
+DEATHS = Mix({"kill_broker": 2, "kill_master": 2, "kill_inside": 2, "isolate": 1}, every_ms=(100, 700), odd=False)
+POWER = Mix({"lose_power": 4, "kill_master": 2, "restart_master": 1}, every_ms=(200, 900), odd=False)
+CUTS = Mix({"isolate": 3, "pause_broker": 2, "designate": 2, "suspect": 2}, every_ms=(100, 700), odd=False)
+LATE = Mix({"kill_broker": 3, "isolate": 2, "journal_stall": 1}, every_ms=(100, 600), stall_one_in=4, odd=False)
+ODD = Mix({"suspect": 3, "kill_leader": 1, "restart_master": 2, "kill_broker": 1}, every_ms=(100, 600), stall_one_in=6)
+
+Patch = pytest.MonkeyPatch
+
+
+@dataclass(frozen=True, slots=True)
+class Planted:
+    """A bug, the worlds it is looked for in, and within how many of them it must be found."""
+
+    plant: Callable[[Patch], None]
+    mix: Mix
+    seeds: int
+
+
+def acknowledged_before_all_members_did(patch: Patch) -> None:
+    def own_log_is_enough(self: SyncSet, log_end: int, acked: Mapping[int, int]) -> int | None:
+        return max([*acked.values(), 0])
+
+    patch.setattr(SyncSet, "confirm_candidate", own_log_is_enough)
+
+
+def pending_proposal_dropped_by_a_poll(patch: Patch) -> None:
+    learn = SyncSet.learn
+
+    def forgetful(self: SyncSet, members: Any, set_epoch: int) -> bool:
+        self.proposal = None
+        return learn(self, members, set_epoch)
+
+    patch.setattr(SyncSet, "learn", forgetful)
+
+
+def no_term_check_in_the_fold(patch: Patch) -> None:
+    guard = decide.guard
+
+    def lenient(state: Any, command: Any) -> Refusal | None:
+        refusal = guard(state, command)
+        return None if refusal is Refusal.STALE_TERM and state.term else refusal
+
+    patch.setattr(decide, "guard", lenient)
+
+
+def same_command_applied_twice(patch: Patch) -> None:
+    patch.setattr(RecentCommands, "get", lambda self, command_id: None)
+    patch.setattr(RecentCommands, "remember", lambda self, command_id, first: None)
+
+
+def election_for_epochs_that_moved(patch: Patch) -> None:
+    hold = decide_elect._not_to_be_held
+
+    def blind(broker_set: Any, command: Any) -> Refusal | None:
+        refusal = hold(broker_set, command)
+        return None if refusal is Refusal.STATE_MOVED else refusal
+
+    patch.setattr(decide_elect, "_not_to_be_held", blind)
+
+
+def cut_one_epoch_too_late(patch: Patch) -> None:
+    def generous(local: EpochHistory, local_end: int, master: EpochHistory, master_end: int) -> int | None:
+        if not local:
+            return 0
+        for entry in reversed(local.entries):
+            if master.entry(entry.epoch) == entry:
+                return min(local_end, master_end)
+        return 0
+
+    patch.setattr(slave_link, "consistent_offset", generous)
+
+
+def cut_one_epoch_too_early(patch: Patch) -> None:
+    def strict(local: EpochHistory, local_end: int, master: EpochHistory, master_end: int) -> int | None:
+        for entry in reversed(local.entries):
+            if master.entry(entry.epoch) == entry:
+                return min(entry.start_offset, local_end)
+        return 0
+
+    patch.setattr(slave_link, "consistent_offset", strict)
+
+
+def unclean_replica_stays_a_member(patch: Patch) -> None:
+    patch.setattr(decide_replicas, "_is_unclean_start", lambda replica, command: False)
+
+
+def restarted_master_goes_on_in_its_epoch(patch: Patch) -> None:
+    def at_once(standing: Any, notice: Any) -> Verdict:
+        verdict = judge(standing, notice)
+        own = notice.master_id == standing.broker_id and notice.members is not None
+        return Verdict.LEAD if verdict is Verdict.ASK_ELECTION and own and standing.trusted else verdict
+
+    append = EpochHistory.append
+
+    def again(self: EpochHistory, epoch: int, start_offset: int) -> EpochHistory:
+        return self if epoch == self.newest_epoch else append(self, epoch, start_offset)
+
+    patch.setattr(transitions, "judge", at_once)
+    patch.setattr(EpochHistory, "append", again)
+
+
+def new_master_acts_before_its_entry_is_durable(patch: Patch) -> None:
+    promoted = RoleTransitions._promoted
+
+    def hasty(self: RoleTransitions, *args: Any) -> list[Any]:
+        effects = promoted(self, *args)
+        return sorted(effects, key=lambda effect: isinstance(effect, WriteEpochs))
+
+    patch.setattr(RoleTransitions, "_promoted", hasty)
+
+
+def empty_epoch_is_not_superseded(patch: Patch) -> None:
+    append = EpochHistory.append
+
+    def as_java_does(self: EpochHistory, epoch: int, start_offset: int) -> EpochHistory:
+        return self if self and start_offset == self.newest_start else append(self, epoch, start_offset)
+
+    patch.setattr(EpochHistory, "append", as_java_does)
+
+
+def slave_acknowledges_before_it_writes(patch: Patch) -> None:
+    perform = SlaveRole._perform
+
+    def eager(self: SlaveRole, *args: Any) -> list[Any]:
+        effects = perform(self, *args)
+        writes = any(isinstance(effect, AppendRaw) for effect in effects)
+        return sorted(effects, key=lambda effect: not isinstance(effect, SendBytes)) if writes else effects
+
+    patch.setattr(SlaveRole, "_perform", eager)
+
+
+def acknowledgements_of_old_links_count(patch: Patch) -> None:
+    candidate = SyncSet.confirm_candidate
+
+    def remembering(self: SyncSet, log_end: int, acked: Mapping[int, int]) -> int | None:
+        seen: dict[int, int] = self.__dict__.setdefault("_seen", {})
+        for member, offset in acked.items():
+            seen[member] = max(offset, seen.get(member, -1))
+        return candidate(self, log_end, {member: log_end for member in seen})
+
+    patch.setattr(SyncSet, "confirm_candidate", remembering)
+
+
+def replica_joins_before_it_has_caught_up(patch: Patch) -> None:
+    patch.setattr(SyncSet, "_may_join", lambda self, slave, confirm_offset, epoch_start: slave.acked >= 0)
+
+
+def heartbeats_of_a_former_life_elect(patch: Patch) -> None:
+    liveness = elect_candidates._liveness
+
+    def trusting(*args: Any) -> str:
+        found = liveness(*args)
+        return elect_candidates.ALIVE if found == elect_candidates.STALE_INCARNATION else found
+
+    patch.setattr(elect_candidates, "_liveness", trusting)
+
+
+def lost_member_is_left_out_before_the_controller_agrees(patch: Patch) -> None:
+    patch.setattr(SyncSet, "union", property(lambda self: self.proposal.members if self.proposal else self.confirmed))
+
+
+def old_links_outlive_a_higher_epoch(patch: Patch) -> None:
+    def none_closed(self: MasterRole, link_id: int, reason: str) -> list[Any]:
+        return self._forget(link_id, reason)
+
+    patch.setattr(MasterRole, "drop", none_closed)
+
+
+PLANTED: Mapping[str, Planted] = {
+    bug.plant.__name__: bug
+    for bug in (
+        Planted(acknowledged_before_all_members_did, DEATHS, 10),
+        Planted(pending_proposal_dropped_by_a_poll, LATE, 20),
+        Planted(no_term_check_in_the_fold, ODD, 5),
+        Planted(same_command_applied_twice, ODD, 5),
+        Planted(election_for_epochs_that_moved, ODD, 10),
+        Planted(cut_one_epoch_too_late, CUTS, 20),
+        Planted(cut_one_epoch_too_early, DEATHS, 20),
+        Planted(unclean_replica_stays_a_member, POWER, 10),
+        Planted(restarted_master_goes_on_in_its_epoch, POWER, 10),
+        Planted(new_master_acts_before_its_entry_is_durable, DEATHS, 5),
+        Planted(empty_epoch_is_not_superseded, CUTS, 10),
+        Planted(slave_acknowledges_before_it_writes, DEATHS, 20),
+        Planted(acknowledgements_of_old_links_count, CUTS, 10),
+        Planted(replica_joins_before_it_has_caught_up, DEATHS, 20),
+        Planted(heartbeats_of_a_former_life_elect, ODD, 20),
+        Planted(lost_member_is_left_out_before_the_controller_agrees, LATE, 20),
+        Planted(old_links_outlive_a_higher_epoch, CUTS, 20),
+    )
+}
+
+
+def broken_promise(seed: int, mix: Mix) -> str | None:
+    """What one world shows to be broken; None when every promise holds."""
+    try:
+        run_world(World(seed), mix, faulty_ms=FAULTY_MS)
+    except InvariantBroken as error:
+        return str(error)
+    return None
+
+
+@pytest.mark.simulation
+@pytest.mark.parametrize("name", PLANTED)
+def test_a_planted_bug_is_found(name: str, request: pytest.FixtureRequest) -> None:
+    bug = PLANTED[name]
+    for seed in range(FIRST_SEED, FIRST_SEED + bug.seeds):
+        with pytest.MonkeyPatch.context() as patch:
+            bug.plant(patch)
+            broken = broken_promise(seed, bug.mix)
+        if broken is not None:
+            say(request, f"{name}: found after {seed - FIRST_SEED + 1} worlds: {broken}")
+            assert broken_promise(seed, bug.mix) is None, "the same world is broken without the bug"
+            return
+    pytest.fail(f"{name} was not found in {bug.seeds} worlds")
