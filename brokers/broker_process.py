@@ -255,6 +255,8 @@ class BrokerProcess:
         self.reporter.report("BrokerStopped", {"reason": reason})
         if self.replica.driver is not None:
             await self.replica.driver.stop()
+            # The sends whose wait this ended are answered in the next turn of the loop, while there are connections.
+            await asyncio.sleep(0)
         for server in self._servers:
             await server.close()
         await self.membership.close()

@@ -1,0 +1,97 @@
+"""Starting and stopping: in order, with one line for what cannot be."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from brokers.broker_process import BrokerProcess, StartRefused, run
+from brokers.identity_file import IdentityFiles
+from brokers.registration import Identity
+from brokers.remoting.client import RemotingClient
+from brokers.remoting.command import RemotingCommand
+from processors.namesrv_config import NameServerConfig
+from processors.namesrv_process import NameServer
+from tests.support.brokers import broker_config, call, send_request, start_broker, until
+from tests.support.scripted_controller import ScriptedController
+
+
+@pytest.fixture
+async def controller():
+    scripted = ScriptedController()
+    await scripted.start()
+    yield scripted
+    await scripted.close()
+
+
+async def test_a_taken_port_is_named(tmp_path: Path, controller: ScriptedController) -> None:
+    broker = await start_broker(broker_config(tmp_path / "a", [controller.address]))
+    second = BrokerProcess(broker_config(tmp_path / "b", [controller.address], listen=broker.config.listen))
+    with pytest.raises(StartRefused, match=broker.config.listen):
+        await second.start()
+    await second.stop("failed")
+    await broker.stop("test")
+
+
+async def test_a_refused_start_ends_with_code_2(tmp_path: Path, controller: ScriptedController, caplog: pytest.LogCaptureFixture) -> None:
+    IdentityFiles(tmp_path / "store").write_identity(Identity("regent", "other", 1))
+    assert await run(broker_config(tmp_path / "store", [controller.address])) == 2
+    assert "other" in caplog.text
+
+
+async def test_both_ports_serve_and_the_second_may_be_taken(tmp_path: Path, controller: ScriptedController) -> None:
+    config = broker_config(tmp_path, [controller.address], second_listen=True)
+    host, port = config.listen.split(":")
+    broker = await start_broker(config)
+    await until(lambda: broker.roles.serving, "the broker serves")
+    client = RemotingClient()
+    answer = await client.call(f"{host}:{int(port) - 2}", RemotingCommand.request(21), 5_000)
+    assert answer.code == 0
+    await client.close()
+    await broker.stop("test")
+
+
+async def test_the_route_appears_with_the_role_and_goes_with_the_stop(tmp_path: Path, controller: ScriptedController) -> None:
+    name_server, client = NameServer(NameServerConfig(listen="127.0.0.1:0")), RemotingClient()
+    await name_server.start()
+    address = f"127.0.0.1:{name_server.port}"
+    broker = await start_broker(broker_config(tmp_path, [controller.address], [address]))
+    await until(lambda: broker.roles.serving, "the broker serves")
+    assert (await call(client, broker, send_request("T", b"x"))).code == 0
+    # The send was acknowledged, so the name server knows its topic.
+    assert (await client.call(address, RemotingCommand.request(105, {"topic": "T"}), 5_000)).code == 0
+    await broker.stop("test")
+    assert (await client.call(address, RemotingCommand.request(105, {"topic": "T"}), 5_000)).code == 17
+    await client.close()
+    await name_server.close()
+
+
+async def test_controllers_see_the_port_closed_before_the_connection_ends(tmp_path: Path, controller: ScriptedController) -> None:
+    """Their probe must find a broker that is gone, else the election waits for the heartbeat timeout."""
+    refused: list[bool] = []
+
+    def closed(_connection: object) -> None:
+        refused.append(not broker._servers[0]._server.is_serving())
+
+    controller.server._on_close = closed
+    broker = await start_broker(broker_config(tmp_path, [controller.address]))
+    await until(lambda: broker.roles.serving, "the broker serves")
+    await broker.stop("test")
+    await until(lambda: refused, "the connection ended")
+    assert refused == [True]
+
+
+async def test_waiting_sends_are_answered_before_the_end(tmp_path: Path, controller: ScriptedController) -> None:
+    broker = await start_broker(broker_config(tmp_path, [controller.address]))
+    await until(lambda: broker.roles.serving, "the broker serves")
+    client = RemotingClient()
+    assert (await call(client, broker, send_request("T", b"x"))).code == 0
+    controller.members, controller.set_epoch = [1, 2], controller.set_epoch + 1
+    await until(lambda: broker.replica.core.sync_state_set == (1, 2), "a member that is not there counts")
+    waiting = asyncio.ensure_future(call(client, broker, send_request("T", b"y")))
+    await until(lambda: waiting.done() or broker.service.sends.waiting == 1, "the send waits")
+    await broker.stop("test")
+    assert (await waiting).code in (1, 14)
+    await client.close()

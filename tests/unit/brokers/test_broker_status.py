@@ -1,0 +1,23 @@
+"""The status of a broker from its start on."""
+
+from pathlib import Path
+
+from brokers.broker_process import BrokerProcess
+from tests.support.brokers import broker_config, start_broker, until
+from tests.support.scripted_controller import ScriptedController
+
+
+async def test_a_broker_is_ready_once_it_has_a_role(tmp_path: Path) -> None:
+    controller = ScriptedController()
+    await controller.start()
+    broker = BrokerProcess(broker_config(tmp_path, [controller.address]))
+    status = broker.status()
+    assert not status.ready and status.role == "FENCED" and status.broker_id is None and status.write_refusal
+    await broker.stop("test")
+    broker = await start_broker(broker.config)
+    await until(lambda: broker.status().ready, "the broker is ready")
+    status = broker.status()
+    assert (status.role, status.role_id, status.sync_state_set, status.master_epoch) == ("MASTER", 0, (1,), 1)
+    assert status.epochs == ((1, 0),) and status.controller == controller.address and status.write_refusal is None
+    await broker.stop("test")
+    await controller.close()

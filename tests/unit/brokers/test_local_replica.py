@@ -1,0 +1,66 @@
+"""The replica of a process: how its last run is judged, and that a folder is used once."""
+
+from pathlib import Path
+
+import pytest
+
+from brokers.ha.epoch_file import EpochFileError
+from brokers.local_replica import LocalReplica
+from brokers.log.commit_log import LogError
+from brokers.log.records import MessageFields, host_bytes
+from tests.support.brokers import broker_config
+
+HOST = host_bytes("127.0.0.1", 1)
+
+
+def opened(folder: Path) -> LocalReplica:
+    return LocalReplica(broker_config(folder, ["127.0.0.1:1"]))
+
+
+def test_a_fresh_replica_is_clean_and_promises_nothing(tmp_path: Path) -> None:
+    replica = opened(tmp_path)
+    assert replica.clean() and not replica.leads() and replica.core is None
+    assert replica.position().epoch == -1 and replica.write_refusal() is not None
+    core = replica.make(1)
+    assert core.clean and core.log_end == 0 and not core.is_master
+    replica.close()
+
+
+def test_an_orderly_end_is_noted_and_a_second_use_of_the_folder_refused(tmp_path: Path) -> None:
+    replica = opened(tmp_path)
+    replica.store.put(MessageFields("T", 0, b"x", b"", 1, HOST, HOST), 1)
+    with pytest.raises(LogError):
+        opened(tmp_path)
+    replica.close()
+    again = opened(tmp_path)
+    assert again.boot.reason == "flushed_exit" and again.store.log_end > 0 and not again.store.recovery.abnormal
+    again.close()
+
+
+def test_a_failed_disk_makes_the_next_start_unclean(tmp_path: Path) -> None:
+    replica = opened(tmp_path)
+    replica.storage_failed("planted")
+    replica.close()
+    again = opened(tmp_path)
+    assert not again.clean() and again.boot.reason == "io_error"
+    again.close()
+
+
+def test_bytes_without_a_history_cannot_be_vouched_for(tmp_path: Path) -> None:
+    replica = opened(tmp_path)
+    replica.store.put(MessageFields("T", 0, b"x", b"", 1, HOST, HOST), 1)
+    replica.close()
+    again = opened(tmp_path)
+    assert not again.make(1).clean
+    again.close()
+
+
+def test_a_torn_epoch_file_refuses_the_start_and_frees_the_folder(tmp_path: Path) -> None:
+    opened(tmp_path).close()
+    for name in ("epochFileCheckpoint", "epochFileCheckpoint.bak"):
+        (tmp_path / name).write_text("torn")
+    with pytest.raises(EpochFileError):
+        opened(tmp_path)
+    for name in ("epochFileCheckpoint", "epochFileCheckpoint.bak"):
+        (tmp_path / name).unlink()
+    opened(tmp_path).close()

@@ -1,0 +1,116 @@
+"""A broker among its controllers: registration carried out, notices handed on."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from brokers.controller_messages import Introduction, LogPosition
+from brokers.identity_file import IdentityFiles
+from brokers.membership import Membership, MembershipHooks, MembershipTimers, RegistrationRefused
+from brokers.registration import Identity
+from brokers.remoting.command import RemotingCommand
+from brokers.replica.effects import ProposeSyncSet
+from brokers.replica.roles import RoleNotice
+from brokers.service.clock import Clock
+from tests.support.brokers import until
+from tests.support.scripted_controller import ScriptedController
+
+
+class Broker:
+    """A membership and what it told."""
+
+    def __init__(self, folder: Path, controller: ScriptedController) -> None:
+        self.notices: list[RoleNotice] = []
+        self.events: list[str] = []
+        self.identities: list[int] = []
+        hooks = MembershipHooks(
+            self.identities.append, self.notices.append, lambda: LogPosition(3, 100, 90), lambda: True,
+            lambda kind, fields: self.events.append(kind),
+        )  # fmt: skip
+        me = Introduction("C", "b", "127.0.0.1:1", "127.0.0.1:2", "inc")
+        self.membership = Membership(me, [controller.address], IdentityFiles(folder), MembershipTimers(50, 10_000, 50, 7), hooks, Clock())
+        self.membership.start()
+
+
+@pytest.fixture
+async def controller() -> AsyncIterator[ScriptedController]:
+    scripted = ScriptedController()
+    await scripted.start()
+    yield scripted
+    await scripted.close()
+
+
+async def test_a_first_start_registers_asks_for_an_election_and_beats(tmp_path: Path, controller: ScriptedController) -> None:
+    broker = Broker(tmp_path, controller)
+    await broker.membership.register()
+    assert broker.identities == [1] and broker.events == ["IdentityWritten"]
+    await until(lambda: any(notice.master_id == 1 for notice in broker.notices), "an election was won")
+    await until(lambda: any(request.code == 904 for request in controller.heard), "heartbeats came")
+    register = next(request for request in controller.heard if request.code == 1003)
+    assert register.ext["regentLastEpoch"] == "3" and register.ext["regentEndOffset"] == "100" and register.ext["regentClean"] == "true"
+    assert broker.membership.replicas == {1: "127.0.0.1:1"}
+    await broker.membership.close()
+
+
+async def test_a_known_broker_only_registers(tmp_path: Path, controller: ScriptedController) -> None:
+    IdentityFiles(tmp_path).write_identity(Identity("C", "b", 4))
+    broker = Broker(tmp_path, controller)
+    await broker.membership.register()
+    assert controller.heard_codes()[0] == 1003 and 1013 not in controller.heard_codes() and broker.identities == [4]
+    await broker.membership.close()
+
+
+async def test_an_identity_of_another_set_is_refused(tmp_path: Path, controller: ScriptedController) -> None:
+    IdentityFiles(tmp_path).write_identity(Identity("C", "other", 4))
+    broker = Broker(tmp_path, controller)
+    with pytest.raises(RegistrationRefused):
+        await broker.membership.register()
+    await broker.membership.close()
+
+
+async def test_an_id_taken_meanwhile_is_replaced_by_the_next(tmp_path: Path, controller: ScriptedController) -> None:
+    controller.refuse = {1013: 2014}
+    broker = Broker(tmp_path, controller)
+    registering = asyncio.ensure_future(broker.membership.register())
+    await until(lambda: controller.heard_codes().count(1013) == 1, "the id was asked for")
+    controller.codes[1], controller.refuse = "somebody", {}
+    await registering
+    assert broker.membership.broker_id == 2
+    await broker.membership.close()
+
+
+async def test_the_poll_is_the_net_below_and_a_forgotten_broker_registers_again(tmp_path: Path, controller: ScriptedController) -> None:
+    broker = Broker(tmp_path, controller)
+    await broker.membership.register()
+    await until(lambda: controller.heard_codes().count(1004) >= 2, "the poll goes on")
+    controller.refuse = {1004: 2008}
+    before = controller.heard_codes().count(1003)
+    await until(lambda: controller.heard_codes().count(1003) > before, "it registered again")
+    await broker.membership.close()
+
+
+async def test_a_notice_is_handed_on_at_once(tmp_path: Path, controller: ScriptedController) -> None:
+    broker = Broker(tmp_path, controller)
+    await broker.membership.register()
+    ext = {"masterBrokerId": "9", "masterAddress": "h:1", "masterEpoch": "7", "syncStateSetEpoch": "1", "regentReplicas": "9=h:1"}
+    broker.membership.notified(RemotingCommand.request(1008, ext, b'{"syncStateSet":[9]}'))
+    assert broker.notices[-1].master_id == 9 and broker.membership.replicas == {9: "h:1"}
+    await broker.membership.close()
+
+
+async def test_a_proposal_gets_one_result_and_an_open_one_has_no_code(tmp_path: Path, controller: ScriptedController) -> None:
+    broker = Broker(tmp_path, controller)
+    await broker.membership.register()
+    await until(lambda: controller.master == 1, "there is a master")
+    effect = ProposeSyncSet(1, (1, 2), controller.set_epoch, 1)
+    result = await broker.membership.propose(effect, "a" * 32)
+    assert (result.code, result.members, result.set_epoch) == (0, (1, 2), controller.set_epoch)
+    late = await broker.membership.propose(effect, "a" * 32)
+    assert late.code == 2001 and late.set_epoch == controller.set_epoch
+    controller.refuse = {1001: 1}
+    assert (await broker.membership.propose(effect, "a" * 32)).code is None
+    await broker.membership.close()

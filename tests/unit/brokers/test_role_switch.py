@@ -1,0 +1,35 @@
+"""What name servers and members are told about a role."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from brokers.local_replica import LocalReplica
+from brokers.remoting.client import RemotingClient
+from brokers.replica.effects import RoleChanged
+from brokers.role_switch import RoleSwitch
+from brokers.service.forward import Forwarder
+from brokers.service.role_view import RoleView
+from brokers.service.table_files import TableFiles
+from tests.support.brokers import broker_config
+
+
+def switch_of(folder: Path) -> tuple[RoleSwitch, RoleView, LocalReplica]:
+    config = broker_config(folder, ["127.0.0.1:1"])
+    replica, roles = LocalReplica(config), RoleView()
+    forwarder = Forwarder(roles, RemotingClient(), 10)
+    return RoleSwitch(config, roles, TableFiles(folder), replica, forwarder), roles, replica
+
+
+async def test_the_master_has_id_0_in_routes_and_a_slave_its_own(tmp_path: Path) -> None:
+    switch, roles, replica = switch_of(tmp_path)
+    assert switch.route_entry() is None and switch.other_members() == {}
+    switch.attach(replica.make(2), lambda: {1: "h:1"}, lambda kind, fields: None)
+    assert switch.route_entry() is None
+    roles.changed(RoleChanged("MASTER", 1, 2, "h:2", (2,), 1))
+    entry = switch.route_entry()
+    assert entry is not None and entry.broker_id == 0
+    roles.changed(RoleChanged("SLAVE", 2, 1, "h:1", (1, 2), 2))
+    entry = switch.route_entry()
+    assert entry is not None and entry.broker_id == 2
+    replica.close()
