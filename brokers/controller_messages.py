@@ -96,9 +96,10 @@ def elect_master(me: Introduction, broker_id: int, command_id: str, wall_ms: int
     return RemotingCommand.request(RequestCode.CONTROLLER_ELECT_MASTER, ext)
 
 
-def replica_info(me: Introduction) -> RemotingCommand:
-    """1004."""
-    return RemotingCommand.request(RequestCode.CONTROLLER_GET_REPLICA_INFO, {"brokerName": me.broker_name})
+def replica_info(me: Introduction, broker_id: int) -> RemotingCommand:
+    """1004. Which start asks: a registration of a former one may have reached the log last (answered with 2008)."""
+    ext = {"brokerName": me.broker_name, "regentBrokerId": str(broker_id), "regentIncarnation": me.incarnation}
+    return RemotingCommand.request(RequestCode.CONTROLLER_GET_REPLICA_INFO, ext)
 
 
 def metadata() -> RemotingCommand:

@@ -192,7 +192,8 @@ class Membership:
         self._take(await self._ask(request), "elect")
 
     async def _look(self) -> None:
-        self._take(await self._ask(messages.replica_info(self.me)), "poll")
+        assert self.broker_id is not None
+        self._take(await self._ask(messages.replica_info(self.me, self.broker_id)), "poll")
 
     async def _ask(self, request: RemotingCommand) -> RemotingCommand | None:
         answer = await self._controllers.ask(request)

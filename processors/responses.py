@@ -196,9 +196,26 @@ def replica_info(
             ResponseCode.CONTROLLER_BROKER_METADATA_NOT_EXIST,
             remark=f"Broker metadata of {request.ext.get('brokerName', '')} is not existed",
         )
+    if _asked_by_another_start(request, broker_set):
+        return request.reply(
+            ResponseCode.CONTROLLER_BROKER_NEED_TO_BE_REGISTERED,
+            remark="another start of this broker is registered; register again",
+        )
     ext = master_fields(broker_set)
     del ext["syncStateSetEpoch"]
     return request.reply(0, set_facts(state, broker_set, at_risk) | ext, set_body(broker_set))
+
+
+def _asked_by_another_start(request: RemotingCommand, broker_set: BrokerSet) -> bool:
+    """A registration can reach the log late, behind the one of the next start: then who lives is not who is
+    registered, its heartbeats count for nothing, and only its registering again ends that (S5)."""
+    broker_id = request.ext.get("regentBrokerId", "")
+    if not (broker_id.isascii() and broker_id.isdigit()):
+        return False
+    replica = broker_set.replica(int(broker_id))
+    if replica is None or not replica.is_registered or replica.incarnation is None:
+        return False
+    return replica.incarnation != request.ext.get("regentIncarnation")
 
 
 def next_broker_id(request: RemotingCommand, state: ControllerState) -> RemotingCommand:

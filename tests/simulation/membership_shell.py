@@ -218,7 +218,7 @@ class MembershipShell:
         if elect:
             request = messages.elect_master(self.me, self.broker_id, next(self._ids), self.world.wall_ms)
         else:
-            request = messages.replica_info(self.me)
+            request = messages.replica_info(self.me, self.broker_id)
         self._controllers.ask(request, lambda answer: self._answered(elect, answer))
 
     def _answered(self, elect: bool, answer: RemotingCommand | None) -> None:

@@ -31,6 +31,10 @@ def test_requests_carry_their_command_ids() -> None:
     assert json.loads(made[3].body) == {"syncStateSet": [1, 3], "syncStateSetEpoch": 4} and made[3].ext["masterEpoch"] == "5"
 
 
+def test_a_poll_says_which_start_asks() -> None:
+    assert messages.replica_info(ME, 2).ext == {"brokerName": "b", "regentBrokerId": "2", "regentIncarnation": "inc"}
+
+
 def test_a_notice_of_ours_is_read_whole() -> None:
     ext = {"masterBrokerId": "2", "masterAddress": "h:1", "masterEpoch": "5", "syncStateSetEpoch": "7", "regentMasterHaAddress": "h:9",
            "regentReplicas": "1=h:0;2=h:1", "regentMasterEpoch": "5", "regentAtRisk": "true"}  # fmt: skip

@@ -162,6 +162,19 @@ def test_replica_info_always_has_the_master_epoch(rig: Rig) -> None:
     assert unknown is not None and unknown.code == 2008
 
 
+def test_a_start_that_a_late_registration_of_the_former_one_has_replaced_is_told_to_register(rig: Rig) -> None:
+    def ask(incarnation: str) -> int:
+        answer = rig.request(1004, {"brokerName": SET, "regentBrokerId": "2", "regentIncarnation": incarnation})
+        assert answer is not None
+        return answer.code
+
+    assert ask("life-2") == 0
+    rig.register(2, "the next life")
+    assert (ask("the next life"), ask("life-2")) == (0, 2010)
+    java = rig.request(1004, {"brokerName": SET})
+    assert java is not None and java.code == 0
+
+
 def test_sync_state_data_lists_replicas_inside_and_outside_the_set(rig: Rig) -> None:
     rig.alter("1,2", 2)
     answer = rig.request(1006, body=b'["a","nosuch"]')
