@@ -5,6 +5,7 @@ Refuses to know why groups come and go.
 
 from __future__ import annotations
 
+import contextlib
 import subprocess
 import sys
 
@@ -45,7 +46,7 @@ class WatchdogLink:
         try:
             self._write(line)
         except BrokenPipeError:
-            self._process.wait()
+            self._let_go()
             self.start()
 
     def _write(self, line: str) -> None:
@@ -55,7 +56,12 @@ class WatchdogLink:
 
     def close(self) -> None:
         """All groups have been dropped: let it end."""
-        if self._process is not None and self._process.stdin is not None:
+        if self._process is not None:
+            self._let_go()
+
+    def _let_go(self) -> None:
+        assert self._process is not None and self._process.stdin is not None
+        with contextlib.suppress(BrokenPipeError):  # what a dead watchdog did not take is told to the next
             self._process.stdin.close()
-            self._process.wait()
-            self._process = None
+        self._process.wait()
+        self._process = None

@@ -1,5 +1,12 @@
 """Source modules without a test module of their own, each with the test that runs it instead."""
 
-TESTED_ELSEWHERE: dict[str, str] = {}
+TESTED_ELSEWHERE: dict[str, str] = {
+    "infra/__main__.py": "tests/unit/infra/test_supervisor.py",
+    "infra/demo/asked.py": "tests/integration/test_demo.py",
+    "infra/demo/cluster.py": "tests/integration/test_demo.py",
+    "infra/demo/faults.py": "tests/integration/test_demo.py",
+    "infra/demo/load.py": "tests/integration/test_demo.py",
+    "infra/demo/read_back.py": "tests/integration/test_demo.py",
+}
 # test modules of a whole package or of data
 TESTS_WITHOUT_MODULE: tuple[str, ...] = ()

@@ -1,0 +1,44 @@
+import pytest
+
+from infra import cli
+from infra.problems import EXIT_DONE, EXIT_USAGE
+
+
+def test_help_lists_every_verb(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["--help"]) == EXIT_DONE
+    text = capsys.readouterr().out
+    assert all(f"  {verb} " in text for verb in cli.VERBS)
+
+
+def test_no_verb_is_wrong_usage_and_shows_the_help(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main([]) == EXIT_USAGE
+    assert "usage: regent VERB" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("verb", cli.VERBS)
+def test_every_verb_explains_itself_with_an_example(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main([verb, "--help"]) == EXIT_DONE
+    text = capsys.readouterr().out
+    assert f"usage: regent {verb}" in text and f"regent {verb}" in text.split("examples:")[1]
+
+
+@pytest.mark.parametrize("verb", cli.VERBS)
+def test_an_unknown_option_is_wrong_usage(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main([verb, "--no-such-option"]) == EXIT_USAGE
+    assert "regent" in capsys.readouterr().err
+
+
+def test_an_unknown_verb_is_wrong_usage_with_the_nearest_one(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["statsu"]) == EXIT_USAGE
+    assert capsys.readouterr().err == "regent: unknown command 'statsu'. Did you mean 'regent status'?\n"
+
+
+def test_a_problem_is_one_line_on_stderr(tmp_path: object, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["status", "--dir", str(tmp_path)]) == EXIT_USAGE
+    captured = capsys.readouterr()
+    assert captured.out == "" and captured.err.count("\n") == 1 and captured.err.startswith("regent: no cluster in ")
+
+
+def test_the_version_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["--version"]) == EXIT_DONE
+    assert capsys.readouterr().out == f"regent {cli.RELEASE}\n"

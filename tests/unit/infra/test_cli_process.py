@@ -1,0 +1,49 @@
+from pathlib import Path
+
+import pytest
+
+from infra import cli, cli_process
+from infra.problems import EXIT_USAGE, Problem
+
+BROKEN = ["=", "no_such_setting = 1", 'listen = "nowhere"', "\x00"]
+
+
+@pytest.mark.parametrize("verb", cli_process.RUNNABLE)
+@pytest.mark.parametrize("text", BROKEN)
+def test_an_unreadable_configuration_is_one_line_with_the_file(
+    verb: str, text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "process.toml"
+    path.write_text(text)
+    assert cli.main([verb, "--config", str(path)]) == EXIT_USAGE
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1 and str(path) in error
+
+
+@pytest.mark.parametrize("verb", cli_process.RUNNABLE)
+def test_a_missing_configuration_is_named(verb: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main([verb, "--config", str(tmp_path / "none.toml")]) == EXIT_USAGE
+    assert "does not exist" in capsys.readouterr().err
+
+
+def test_flags_become_fields_lists_and_tables() -> None:
+    words = ["--listen", "0.0.0.0:1", "--controllers", "a:1", "--controllers", "b:2", "--kafka", "security.protocol=SSL",
+             "--kafka", "sasl.jaas.config=a=b", "--no-all-ack", "--ack-timeout-ms", "500"]
+    given = cli_process.overrides(cli.parser_of("broker").parse_args(words), "broker")
+    assert given == {
+        "listen": "0.0.0.0:1", "controllers": ["a:1", "b:2"], "all_ack": False, "ack_timeout_ms": 500,
+        "kafka": {"security.protocol": "SSL", "sasl.jaas.config": "a=b"},
+    }
+
+
+def test_an_entry_that_is_no_pair_is_wrong_usage() -> None:
+    parsed = cli.parser_of("broker").parse_args(["--kafka", "nonsense"])
+    with pytest.raises(Problem, match="not KEY=VALUE"):
+        cli_process.overrides(parsed, "broker")
+
+
+@pytest.mark.parametrize("verb", cli_process.RUNNABLE)
+def test_every_field_of_the_model_is_a_flag(verb: str) -> None:
+    flags = {option for action in cli.parser_of(verb)._actions for option in action.option_strings}
+    model = cli_process._model(verb)
+    assert {f"--{name.replace('_', '-')}" for name in model.model_fields} <= flags

@@ -1,0 +1,32 @@
+from infra import cli_status
+
+PROCESS = {"name": "broker-a-1", "kind": "broker", "state": "ready", "pid": 7, "address": "h:1", "answers": True,
+           "role": "master id 1", "restarts": 0}
+VIEW = {
+    "cluster_id": "c", "state": "ready", "dir": "/d", "name_servers": ["h:9"], "controllers": ["h:8"],
+    "processes": [PROCESS, {**PROCESS, "name": "broker-a-2", "answers": False}],
+    "sets": {"broker-a": {
+        "master": 1, "master_address": "h:1", "master_epoch": 4, "sync_state_set": [1, 2], "sync_state_set_epoch": 6,
+        "members": [{"id": 1, "address": "h:1", "alive": True, "in_set": True, "clean": True, "epoch": 4,
+                     "max_offset": 90, "end_offset": 100, "confirm_offset": 99}],
+    }},
+    "landing": {"stage": "landing", "rows": 5, "lag_records": 2, "error": None},
+}
+
+
+def test_a_person_sees_processes_sets_with_both_epochs_and_the_lag() -> None:
+    text = "\n".join(cli_status.render(VIEW))
+    assert "master id 1 at h:1, epoch 4, in sync [1, 2] (set epoch 6)" in text
+    assert "ready, silent" in text and "2 records behind the log" in text
+    assert "100  99" in text, "the broker's own end and confirm offset"
+
+
+def test_a_set_without_a_master_says_so() -> None:
+    sets = {"broker-a": {**VIEW["sets"]["broker-a"], "master": None}}  # type: ignore[index]
+    assert "master none" in "\n".join(cli_status.render({**VIEW, "sets": sets, "landing": None}))
+
+
+def test_a_process_that_does_not_answer_is_not_well() -> None:
+    assert cli_status.is_well(PROCESS) and not cli_status.is_well({**PROCESS, "answers": False})
+    assert cli_status.is_well({**PROCESS, "answers": None}), "Kafka cannot be asked"
+    assert not cli_status.is_well({**PROCESS, "state": "restarting"})
