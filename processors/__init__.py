@@ -1,0 +1,1 @@
+"""Controllers and name servers: pure rules inside, thin shells outside."""
