@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from tests.simulation.ghost import Ghosts
-from tests.simulation.operator import Operator
+from tests.simulation.odd_requests import Operator
 
 if TYPE_CHECKING:
     from tests.simulation.broker_node import BrokerNode

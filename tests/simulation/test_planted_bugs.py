@@ -17,7 +17,6 @@ from brokers.ha.epochs import EpochHistory
 from brokers.ha.sync_set import SyncSet
 from brokers.replica import transitions
 from brokers.replica.effects import AppendRaw, SendBytes, WriteEpochs
-from brokers.replica.master_role import MasterRole
 from brokers.replica.roles import Verdict, judge
 from brokers.replica.slave_role import SlaveRole
 from brokers.replica.transitions import RoleTransitions
@@ -193,11 +192,13 @@ def lost_member_is_left_out_before_the_controller_agrees(patch: Patch) -> None:
     patch.setattr(SyncSet, "union", property(lambda self: self.proposal.members if self.proposal else self.confirmed))
 
 
-def old_links_outlive_a_higher_epoch(patch: Patch) -> None:
-    def none_closed(self: MasterRole, link_id: int, reason: str) -> list[Any]:
-        return self._forget(link_id, reason)
+def old_master_is_followed_again(patch: Patch) -> None:
+    def forgiving(standing: Any, notice: Any) -> Verdict:
+        verdict = judge(standing, notice)
+        other = notice.master_id is not None and notice.master_id not in (standing.broker_id, standing.master_id)
+        return Verdict.FOLLOW if verdict is Verdict.IGNORE and other else verdict
 
-    patch.setattr(MasterRole, "drop", none_closed)
+    patch.setattr(transitions, "judge", forgiving)
 
 
 PLANTED: Mapping[str, Planted] = {
@@ -219,7 +220,7 @@ PLANTED: Mapping[str, Planted] = {
         Planted(replica_joins_before_it_has_caught_up, DEATHS, 20),
         Planted(heartbeats_of_a_former_life_elect, ODD, 20),
         Planted(lost_member_is_left_out_before_the_controller_agrees, LATE, 20),
-        Planted(old_links_outlive_a_higher_epoch, CUTS, 20),
+        Planted(old_master_is_followed_again, CUTS, 20),
     )
 }
 

@@ -1,0 +1,122 @@
+"""The simulation drives the product: it imports fold, links, epochs, recovery and cores, and holds no rule of its own."""
+
+from __future__ import annotations
+
+import ast
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+SIMULATION = Path(__file__).resolve().parents[1] / "simulation"
+FILES = sorted(SIMULATION.glob("*.py"))
+
+DRIVEN = {
+    "processors.fold": "Folder",
+    "processors.core": "ControllerCore",
+    "brokers.replica.core": "ReplicaCore",
+    "brokers.replica.store_port": "cut",
+    "brokers.replica.waiters": "ConfirmWaiters",
+    "brokers.registration": "Registration",
+    "brokers.boot": "judge",
+    "brokers.ha.epochs": "EpochHistory",
+    "brokers.ha.epoch_file": "format_epochs",
+    "brokers.log.scan": "end_of_valid_log",
+    "brokers.remoting.codec": "FrameDecoder",
+    "brokers.controller_messages": "role_notice",
+}
+"""Product module -> something of it that the simulation must use."""
+
+RULE_WORDS = (
+    "decide", "evolve", "elect_master", "assess", "judge", "confirm_candidate", "consistent_offset", "truncation", "wanted",
+    "may_join", "is_lost", "append_epoch", "supersede", "recover_log", "liveness", "rank",
+)  # fmt: skip
+PLANTS = "test_planted_bugs.py"
+
+
+@cache
+def trees() -> dict[str, ast.Module]:
+    return {path.name: ast.parse(path.read_text("utf-8")) for path in FILES}
+
+
+def imported_names() -> set[tuple[str, str]]:
+    found = set()
+    for name, tree in trees().items():
+        if name == PLANTS:
+            continue
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ImportFrom) and node.module:
+                found |= {(node.module, alias.name) for alias in node.names}
+                found |= {(f"{node.module}.{alias.name}", "*") for alias in node.names}
+    return found
+
+
+@pytest.mark.parametrize("module", DRIVEN)
+def test_the_real_parts_are_driven(module: str) -> None:
+    found = imported_names()
+    assert (module, DRIVEN[module]) in found or (module, "*") in found, f"the simulation does not use {module}.{DRIVEN[module]}"
+
+
+def test_no_part_of_the_product_is_replaced_by_a_subclass_or_an_attribute() -> None:
+    """Patches are for planted bugs only."""
+    for name, tree in trees().items():
+        if name == PLANTS:
+            continue
+        product = {alias.asname or alias.name for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)
+                   and (node.module or "").split(".")[0] in ("processors", "brokers", "events") for alias in node.names}  # fmt: skip
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ClassDef):
+                bases = {base.id for base in node.bases if isinstance(base, ast.Name)}
+                assert not bases & product, f"{name}: {node.name} subclasses a part of the product"
+            if isinstance(node, ast.Assign | ast.AugAssign):
+                targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+                for target in targets:
+                    patched = isinstance(target, ast.Attribute) and isinstance(target.value, ast.Name) and target.value.id in product
+                    assert not patched, f"{name}:{node.lineno} patches a part of the product"
+
+
+def test_nothing_in_the_simulation_is_named_like_a_rule() -> None:
+    for name, tree in trees().items():
+        if name == PLANTS:
+            continue
+        for node in ast.walk(tree):
+            if isinstance(node, ast.FunctionDef | ast.ClassDef):
+                plain = node.name.lower().strip("_")
+                named = [word for word in RULE_WORDS if plain == word or plain.startswith(f"{word}_")]
+                assert not named, f"{name}:{node.lineno} {node.name} sounds like a rule of the product ({named[0]})"
+
+
+def test_checkers_only_read() -> None:
+    """They call nothing that would move a node, and assign to nothing but themselves."""
+    tree = trees()["checkers.py"]
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Assign | ast.AugAssign | ast.AnnAssign):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            for target in targets:
+                root = target
+                while isinstance(root, ast.Attribute | ast.Subscript):
+                    root = root.value
+                foreign = isinstance(target, ast.Attribute | ast.Subscript) and not (isinstance(root, ast.Name) and root.id == "self")
+                assert not foreign, f"checkers.py:{node.lineno} writes to something that it watches"
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            assert node.func.attr not in MOVING, f"checkers.py:{node.lineno} calls {node.func.attr}"
+
+
+MOVING = frozenset({
+    "step", "tick", "start", "stop", "notice", "on_role_notice", "on_request", "on_applied", "apply", "link_data", "link_opened",
+    "append_raw", "truncate", "flush", "send", "call", "ask", "beat", "log_grew",
+})  # fmt: skip
+
+
+def test_the_simulation_reads_no_clock_and_no_chance_but_its_own() -> None:
+    allowed = {"run.py": {"time"}, "test_simulation.py": {"os", "random", "subprocess"}, "world.py": {"random"}, "disk.py": {"random"}}
+    for name, tree in trees().items():
+        for node in ast.walk(tree):
+            modules = []
+            if isinstance(node, ast.Import):
+                modules = [alias.name for alias in node.names]
+            elif isinstance(node, ast.ImportFrom):
+                modules = [node.module or ""]
+            for module in modules:
+                outside = module.split(".")[0] in {"time", "random", "os", "socket", "threading", "asyncio", "secrets", "uuid", "subprocess"}
+                assert not outside or module in allowed.get(name, set()), f"{name}:{node.lineno} imports {module}"
