@@ -17,6 +17,7 @@ from brokers.remoting.command import RemotingCommand
 from events.outcomes import Outcome
 from processors import effects as fx
 from processors import gateway
+from processors.claim_desk import ClaimDesk
 from processors.command_desk import CommandDesk
 from processors.core_context import CoreConfig, CoreContext, FolderView
 from processors.decide_refusals import Refusal
@@ -24,8 +25,8 @@ from processors.effects import Effect
 from processors.elections import ElectionDesk
 from processors.fold import Applied
 from processors.peer_desk import PeerDesk
-from processors.pending import PendingCommand, Purpose, Waiter
-from processors.publish_desk import PublishDesk
+from processors.pending import PendingCommand, Waiter
+from processors.publish_desk import PublishDesk, divergence_of
 from processors.read_desk import READS, ReadDesk
 from processors.status import controller_status
 
@@ -33,7 +34,6 @@ __all__ = ["ControllerCore", "CoreConfig"]
 
 SCAN_MS = 250
 """The net below the pushes: all sets are looked at this often."""
-FORM_STAGGER_MS = 300
 
 
 class ControllerCore:
@@ -46,7 +46,7 @@ class ControllerCore:
         self._reads = ReadDesk(context)
         self._outcomes = PublishDesk(context)
         self._peers = PeerDesk(context)
-        self._started_ms: int | None = None
+        self._claims = ClaimDesk(context, self._commands)
         self._scan_due_ms = 0
 
     @property
@@ -57,10 +57,8 @@ class ControllerCore:
     def start(self, now_ms: int, wall_ms: int, unpublished: Sequence[Outcome] = ()) -> None:
         """Begin, after bulk catch-up. `unpublished`: outcomes applied beyond the newest published one."""
         self._context.clock(now_ms, wall_ms)
-        self._started_ms = now_ms
         self._outcomes.preload(unpublished)
-        state = self._context.state
-        self._context.leadership.note_state(state.term, state.leader_id, False, now_ms)
+        self._claims.start()
 
     # -- requests ----------------------------------------------------------------------------------
 
@@ -116,16 +114,11 @@ class ControllerCore:
         return effects
 
     def _status(self, request: RemotingCommand) -> RemotingCommand:
-        context = self._context
         return controller_status(
             request,
-            context.config.controller_id,
-            context.folder,
-            context.liveness,
-            context.now_ms,
-            active=self.is_active,
-            ready=self._started_ms is not None and context.leader_address() is not None,
-            end_offset=max(self._reads.end_offset, context.folder.offset + 1),
+            self._context,
+            started=self._claims.is_started,
+            end_offset=self._reads.end_offset,
             published_offset=self._outcomes.published_offset,
         )
 
@@ -147,10 +140,10 @@ class ControllerCore:
         context, outcome = self._context, applied.outcome
         context.clock(now_ms, wall_ms)
         if applied.digest_agrees is False and applied.record is not None:
-            return [fx.Halt(_divergence(applied))]
+            return [fx.Halt(divergence_of(applied))]
         pending = self._commands.applied(applied)
         was_active = self.is_active
-        self._follow(applied, pending)
+        self._claims.follow(applied, pending)
         phases = {} if pending is None else dict(pending.phases)
         phases["applied"] = wall_ms
         effects: list[Effect] = []
@@ -164,16 +157,6 @@ class ControllerCore:
             effects += self._step_down()
         effects += self._reads.applied(applied.offset)
         return effects + self._outcomes.applied(outcome, phases, own=pending is not None)
-
-    def _follow(self, applied: Applied, pending: PendingCommand | None) -> None:
-        context = self._context
-        own_claim = pending is not None and pending.purpose is Purpose.CLAIM
-        state, leadership = context.state, context.leadership
-        leadership.note_state(state.term, state.leader_id, own_claim, context.now_ms)
-        context.note_elections(applied.outcome)
-        if applied.record is not None:
-            envelope = applied.record.envelope
-            leadership.heard_through_log(envelope.issuer, envelope.term, context.now_ms)
 
     def _answer(self, pending: PendingCommand, outcome: Outcome) -> list[Effect]:
         if outcome.refusal == Refusal.STALE_TERM.name:
@@ -217,18 +200,6 @@ class ControllerCore:
             effects += self._commands.election(call, phases)
         return effects
 
-    def _form_or_claim(self) -> list[Effect]:
-        context, leadership = self._context, self._context.leadership
-        if self._started_ms is None:
-            return []
-        if context.folder.offset < 0:
-            due_ms = self._started_ms + leadership.rank() * FORM_STAGGER_MS
-            return self._commands.formation() if context.now_ms >= due_ms else []
-        if not leadership.claim_due(context.now_ms):
-            return []
-        leadership.claimed(context.now_ms)
-        return self._commands.claim(leadership.claim_cause())
-
     # -- other controllers -------------------------------------------------------------------------
 
     def _peer_heartbeat(self, request: RemotingCommand) -> list[Effect]:
@@ -257,7 +228,7 @@ class ControllerCore:
         self._context.clock(now_ms)
         if refused:
             self._context.leadership.refused(address, now_ms)
-            return self._form_or_claim()
+            return self._claims.due()
         self._context.leadership.lost(address, now_ms)
         return [fx.Probe(one) for one in self._context.liveness.want_probes([address])]
 
@@ -292,7 +263,7 @@ class ControllerCore:
             for _, name, broker_id in gone
         ]
         if context.leadership.refused(address, now_ms):
-            effects += self._form_or_claim()
+            effects += self._claims.due()
         return effects + self._call_elections(None)
 
     def on_last_published(self, token: int, offset: int | None, now_ms: int) -> list[Effect]:
@@ -308,7 +279,7 @@ class ControllerCore:
     def tick(self, now_ms: int, wall_ms: int) -> list[Effect]:
         """Time has passed. Called some tens of times a second."""
         context = self._context
-        if self._started_ms is None:
+        if not self._claims.is_started:
             self.start(now_ms, wall_ms)
         context.clock(now_ms, wall_ms)
         context.leadership.tick(now_ms)
@@ -320,18 +291,8 @@ class ControllerCore:
         if expired or now_ms >= self._scan_due_ms:
             self._scan_due_ms = now_ms + SCAN_MS
             effects += self._call_elections(None)
-        effects += self._form_or_claim()
+        effects += self._claims.due()
         able, published = self._commands.is_able(), self._outcomes.published_offset
         effects += self._peers.heartbeats(able, published)
         effects += self._commands.expire() + self._reads.expire() + self._peers.expire()
         return effects + self._reads.ask() + self._peers.drain() + self._outcomes.tick()
-
-
-def _divergence(applied: Applied) -> str:
-    assert applied.record is not None
-    envelope = applied.record.envelope
-    return (
-        f"the command at offset {applied.offset} says that {envelope.issuer} had the digest "
-        f"{envelope.applied_digest.hex()} at offset {envelope.applied_offset}; here it is another one, so one "
-        "of the two folded another history: run `regent verify` before starting either again"
-    )

@@ -1,7 +1,7 @@
 """Publishing outcomes while active (design D7).
 
-Responsible for: asking where the outcomes topic ends after every takeover and every failure, and giving
-out what comes behind it. Refuses to know: how records are written.
+Responsible for: asking where the outcomes topic ends after every takeover and every failure, giving out
+what comes behind it, and the words for a digest that differs. Refuses to know: how records are written.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from events.outcomes import Outcome
 from processors import effects as fx
 from processors.core_context import CoreContext
 from processors.effects import Effect
+from processors.fold import Applied
 from processors.outcome_backlog import HOLD_FOR_ACK_MS, OutcomeBacklog
 
 ANSWER_WAIT_MS = 2_000
@@ -102,3 +103,14 @@ class PublishDesk:
         if self._ask_due_ms is not None and self._context.now_ms >= self._ask_due_ms:
             effects = self.start()
         return effects + self.publish()
+
+
+def divergence_of(applied: Applied) -> str:
+    """The text for a command whose issuer had another digest than this controller at the same offset."""
+    assert applied.record is not None
+    envelope = applied.record.envelope
+    return (
+        f"the command at offset {applied.offset} says that {envelope.issuer} had the digest "
+        f"{envelope.applied_digest.hex()} at offset {envelope.applied_offset}; here it is another one, so one "
+        "of the two folded another history: run `regent verify` before starting either again"
+    )

@@ -8,40 +8,36 @@ from __future__ import annotations
 
 from brokers.remoting import fastjson
 from brokers.remoting.command import RemotingCommand
-from processors.core_context import FolderView
+from processors.core_context import CoreContext
 from processors.liveness import Liveness
 from processors.state import BrokerSet, Replica
 
 
 def controller_status(
     request: RemotingCommand,
-    controller_id: str,
-    folder: FolderView,
-    liveness: Liveness,
-    now_ms: int,
+    context: CoreContext,
     *,
-    active: bool,
-    ready: bool,
+    started: bool,
     end_offset: int,
     published_offset: int,
 ) -> RemotingCommand:
-    """Offsets count records; `end_offset` is the offset the next record will get."""
-    state = folder.state
+    """Offsets count records; `end_offset` is the offset the next record will get, as far as it was learnt."""
+    state, folder = context.state, context.folder
     document = {
         "kind": "controller",
-        "name": controller_id,
-        "ready": ready,
-        "role": "active" if active else "standby",
+        "name": context.config.controller_id,
+        "ready": started and context.leader_address() is not None,
+        "role": "active" if context.is_active else "standby",
         "term": state.term,
         "leader": state.leader_id,
         "leader_address": state.leader_address,
         "cluster_id": state.cluster_id,
         "applied_offset": folder.offset,
-        "end_offset": end_offset,
+        "end_offset": max(end_offset, folder.offset + 1),
         "published_offset": published_offset,
         "digest": folder.digest.hex(),
         "sets": {
-            name: _set_document(broker_set, liveness, now_ms)
+            name: _set_document(broker_set, context.liveness, context.now_ms)
             for name, broker_set in sorted(state.sets.items())
             if not broker_set.tombstone
         },

@@ -1,0 +1,59 @@
+"""Becoming the active controller: forming a cluster on an empty log, claiming leadership (design D6).
+
+Responsible for: issuing the formation and claims when they are due, and following who leads as the log
+says. Refuses to know: what an active controller then does.
+"""
+
+from __future__ import annotations
+
+from processors.command_desk import CommandDesk
+from processors.core_context import CoreContext
+from processors.effects import Effect
+from processors.fold import Applied
+from processors.pending import PendingCommand, Purpose
+
+FORM_STAGGER_MS = 300
+
+
+class ClaimDesk:
+    """Silent until `start`: nobody claims before the bulk of the log is folded."""
+
+    def __init__(self, context: CoreContext, commands: CommandDesk) -> None:
+        self._context = context
+        self._commands = commands
+        self._started_ms: int | None = None
+
+    @property
+    def is_started(self) -> bool:
+        return self._started_ms is not None
+
+    def start(self) -> None:
+        """The log has been folded up to its end of a moment ago."""
+        context = self._context
+        self._started_ms = context.now_ms
+        state = context.state
+        context.leadership.note_state(state.term, state.leader_id, False, context.now_ms)
+
+    def follow(self, applied: Applied, pending: PendingCommand | None) -> None:
+        """Take from an applied command who leads and who lives."""
+        context = self._context
+        own_claim = pending is not None and pending.purpose is Purpose.CLAIM
+        state, leadership = context.state, context.leadership
+        leadership.note_state(state.term, state.leader_id, own_claim, context.now_ms)
+        context.note_elections(applied.outcome)
+        if applied.record is not None:
+            envelope = applied.record.envelope
+            leadership.heard_through_log(envelope.issuer, envelope.term, context.now_ms)
+
+    def due(self) -> list[Effect]:
+        """The formation or a claim, if it is time for one."""
+        context, leadership = self._context, self._context.leadership
+        if self._started_ms is None:
+            return []
+        if context.folder.offset < 0:
+            due_ms = self._started_ms + leadership.rank() * FORM_STAGGER_MS
+            return self._commands.formation() if context.now_ms >= due_ms else []
+        if not leadership.claim_due(context.now_ms):
+            return []
+        leadership.claimed(context.now_ms)
+        return self._commands.claim(leadership.claim_cause())

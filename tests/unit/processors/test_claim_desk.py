@@ -1,0 +1,48 @@
+"""Forming a cluster and claiming leadership (design D6)."""
+
+from events.codec import decode
+from events.commands import ClaimLeadership, ClusterFormed
+from processors.claim_desk import FORM_STAGGER_MS, ClaimDesk
+from processors.command_desk import CommandDesk
+from processors.core_context import CoreConfig, CoreContext
+from processors.fold import Folder
+from tests.support.controller_rig import Log, Rig, ids
+
+
+def desk(name: str = "c1", *peers: str) -> tuple[CoreContext, ClaimDesk]:
+    config = CoreConfig(name, f"{name}:1", "cluster", {peer: f"{peer}:1" for peer in peers})
+    context = CoreContext(config, Folder(), ids())
+    context.clock(1_000, 1_000)
+    return context, ClaimDesk(context, CommandDesk(context))
+
+
+def test_nothing_is_issued_before_the_log_is_folded() -> None:
+    _, made = desk()
+    assert made.due() == []
+
+
+def test_the_first_in_rank_forms_the_cluster_and_the_next_waits() -> None:
+    _, first = desk("c1", "c2")
+    first.start()
+    (append,) = first.due()
+    assert isinstance(decode(append.data), ClusterFormed)  # type: ignore[union-attr]
+    assert first.due() == [], "one formation at a time"
+    context, second = desk("c2", "c1")
+    second.start()
+    assert second.due() == []
+    context.clock(1_000 + FORM_STAGGER_MS)
+    assert len(second.due()) == 1
+
+
+def test_a_claim_expects_the_term_that_was_applied_and_names_its_cause() -> None:
+    log = Log()
+    Rig("c1", log).lead()
+    standby = Rig("c2", log, {"c1": "c1:9878"}, seed=2)
+    standby.catch_up()
+    standby.auto = False
+    standby.tick()
+    standby.perform(standby.core.on_peer_closed("c1:9878", True, standby.now_ms))
+    claim = decode(standby.held[0].data)
+    assert isinstance(claim, ClaimLeadership)
+    assert (claim.expected_term, claim.controller_id, claim.controller_address) == (1, "c2", "c2:9878")
+    assert claim.envelope.cause == "leader_probe_refused"
