@@ -1,0 +1,96 @@
+"""What the rows about faults share: a blow, the client's recovery from it, and the ledger read back at the end.
+
+Refuses to know who is hit.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from brokers.remoting.codes import RequestCode
+from infra.workload.client import CallFailed, WorkloadClient
+from infra.workload.ledger import Comparison, compare, read_ledger
+from infra.workload.message import sequence_of
+from tests.bench.calls import NS_PER_MS, Recovery, recovery
+from tests.bench.cluster import BenchFailed, Sending
+
+QUEUES = 4
+READ_TIMEOUT_MS = 5_000
+READ_TRIES = 50
+CORRUPT = -1
+SEND_WITHIN_S = 60.0
+CLIENT = "own client: route poll 200 ms, asks again after a failed call, timeout 500 ms"
+
+
+@dataclass(frozen=True, slots=True)
+class Blow:
+    """One blow: when, at whom, what the client saw of it."""
+
+    at_ns: int
+    target: str
+    seen: Recovery
+
+    def document(self) -> dict[str, Any]:
+        return {"target": self.target, **asdict(self.seen)}
+
+
+def seen_by(sending: Sending, at_ns: int, target: str) -> Blow:
+    """Wait until sending is calm again and give what the client saw of the blow up to now."""
+    sending.wait_success_after(at_ns, SEND_WITHIN_S)
+    sending.wait_calm()
+    return Blow(at_ns, target, recovery(sending.calls(), at_ns, time.monotonic_ns()))
+
+
+def recovery_times(blows: Sequence[Blow]) -> list[float]:
+    """RTO of each blow in s; 0 where no call failed. BenchFailed when a client never recovered."""
+    times = []
+    for blow in blows:
+        if blow.seen.failed_calls and blow.seen.rto_ms is None:
+            raise BenchFailed(f"sending did not recover from the blow at {blow.target}")
+        times.append(round((blow.seen.rto_ms or 0.0) / 1000, 3))
+    return times
+
+
+def seconds_since(at_ns: int) -> float:
+    return (time.monotonic_ns() - at_ns) / NS_PER_MS / 1000
+
+
+async def _read_queue(client: WorkloadClient, queue: int) -> list[tuple[int, int, int]]:
+    at, found, failures = 0, [], 0
+    end = await client.offset(RequestCode.GET_MAX_OFFSET, queue)
+    while at < end:
+        try:
+            pulled = await client.pull(queue, at, suspend_ms=0)
+        except CallFailed:
+            failures += 1
+            if failures > READ_TRIES:
+                raise
+            await client.refresh()
+            continue
+        for message in pulled.messages:
+            sequence = sequence_of(message.fields.body)
+            found.append((queue, message.queue_offset, CORRUPT if sequence is None else sequence))
+        if pulled.next_offset <= at:
+            break
+        at = pulled.next_offset
+    return found
+
+
+async def _read_all(name_server: str, topic: str) -> list[tuple[int, int, int]]:
+    async with WorkloadClient([name_server], topic, "regent-bench-check", timeout_ms=READ_TIMEOUT_MS) as client:
+        queues = await asyncio.gather(*(_read_queue(client, queue) for queue in range(QUEUES)))
+    return [one for queue in queues for one in queue if one[2] != CORRUPT]
+
+
+def read_back(sending: Sending, name_server: str) -> tuple[Comparison, int]:
+    """Everything stored against everything acknowledged; gives the comparison and how many were acknowledged."""
+    ledger = read_ledger(sending.ledger)
+    try:
+        stored = asyncio.run(_read_all(name_server, sending.topic))
+    except CallFailed as failed:
+        raise BenchFailed(f"reading back failed at {failed.address}: {failed.reason}") from failed
+    return compare(ledger, stored), len(ledger.acknowledged)
