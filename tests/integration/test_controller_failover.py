@@ -90,6 +90,13 @@ class Controllers:
             assert asyncio.get_running_loop().time() < deadline, f"waited in vain until {what}: {statuses}\n{logs}"
             await asyncio.sleep(0.02)
 
+    async def until_of(self, name: str, condition, what: str) -> None:  # type: ignore[no-untyped-def]
+        """As `until`, asking one process only."""
+        deadline = asyncio.get_running_loop().time() + WAIT_S
+        while not condition(await self.status(name)):
+            assert asyncio.get_running_loop().time() < deadline, f"waited in vain until {what}"
+            await asyncio.sleep(0.02)
+
     async def both_follow(self) -> tuple[str, str]:
         """(active, standby)"""
         statuses = await self.until(
@@ -244,6 +251,54 @@ async def published_and_proven(controllers: Controllers, bootstrap: str) -> None
         next(one for one in published.values() if one.cause == "master_probe_refused").phases
     )
     assert statuses
+
+
+async def test_a_paused_controller_is_succeeded_and_stands_by_when_it_wakes(
+    tmp_path: Path, own_kafka: LocalKafka
+) -> None:
+    controllers = Controllers(tmp_path, own_kafka.bootstrap, "failover")
+    try:
+        controllers.start("c1")
+        controllers.start("c2")
+        active, standby = await controllers.both_follow()
+        controllers.processes[active].send_signal(signal.SIGSTOP)
+        await controllers.until_of(standby, lambda one: one["role"] == "active", "the standby leads")
+        controllers.processes[active].send_signal(signal.SIGCONT)
+        assert await controllers.both_follow() == (standby, active)
+        statuses = await controllers.until(
+            lambda all_: all_["c1"]["applied_offset"] == all_["c2"]["applied_offset"], "both are equally far"
+        )
+        assert statuses["c1"]["digest"] == statuses["c2"]["digest"]
+    finally:
+        await controllers.close()
+
+
+async def test_controllers_outlive_their_kafka(tmp_path: Path, own_kafka: LocalKafka) -> None:
+    controllers = Controllers(tmp_path, own_kafka.bootstrap, "failover")
+    broker = Broker(1, controllers)
+    try:
+        controllers.start("c1")
+        controllers.start("c2")
+        active, _ = await controllers.both_follow()
+        own_kafka.signal_node(1, signal.SIGKILL)
+        unanswered = await broker.call(active, 1012, {"clusterName": "C", "brokerName": "later"})
+        assert unanswered.code in (1, 2007), "nothing can be read or decided without the log"
+        own_kafka.start_node(1)
+        deadline = asyncio.get_running_loop().time() + WAIT_S
+        while True:
+            active, _ = await controllers.both_follow()
+            answer = await broker.call(active, 1012, {"clusterName": "C", "brokerName": "later"})
+            if answer.code == 0 or asyncio.get_running_loop().time() > deadline:
+                break
+        assert answer.code == 0, answer.remark
+        applied = await broker.call(active, 1013, {
+            "clusterName": "C", "brokerName": "later", "registerCheckCode": "h:1;1",
+            "appliedBrokerId": answer.ext["nextBrokerId"],
+        })  # fmt: skip
+        assert applied.code in (0, 2014), applied.remark
+    finally:
+        await broker.client.close()
+        await controllers.close()
 
 
 async def test_a_controller_of_another_cluster_refuses_this_log(tmp_path: Path, own_kafka: LocalKafka) -> None:
