@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 from random import SystemRandom
 
@@ -33,11 +34,13 @@ pytestmark = [pytest.mark.simulation, pytest.mark.timeout(BUDGET_S * 2 + 300)]
 
 
 def say(request: pytest.FixtureRequest, line: str) -> None:
-    """To the terminal, captured output or not."""
+    """To the terminal, whether output is captured or not."""
+    capture = request.config.pluginmanager.get_plugin("capturemanager")
     reporter = request.config.pluginmanager.get_plugin("terminalreporter")
-    if reporter is not None:
-        reporter.ensure_newline()
-        reporter.write_line(line)
+    with capture.global_and_fixture_disabled() if capture is not None else nullcontext():
+        if reporter is not None:
+            reporter.ensure_newline()
+            reporter.write_line(line)
 
 
 @pytest.fixture(scope="module")
@@ -45,7 +48,7 @@ def series(request: pytest.FixtureRequest) -> Report:
     """All worlds that fit the budget, from one first seed."""
     first = int(FROM) if FROM else SystemRandom().randrange(SEEDS_MAX)
     say(request, f"simulation: seeds from {first}, {BUDGET_S:.0f} s")
-    report = run_many(first, None, BUDGET_S, lambda line: say(request, line))
+    report = run_many(first, None, BUDGET_S, lambda line: say(request, line), until_covered=True)
     say(request, f"simulation: {report.summary()}")
     return report
 
