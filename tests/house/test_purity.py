@@ -21,7 +21,7 @@ SHELLS: dict[str, tuple[str, ...]] = {
         "processors/controller_process.py", "processors/controller_log.py", "processors/faust_worker.py",
         "processors/effect_runner.py",
         "processors/namesrv_process.py", "processors/peers.py", "processors/outcome_publisher.py",
-        "brokers/broker_process.py", "brokers/membership.py", "brokers/role_switch.py", "brokers/upkeep.py",
+        "brokers/broker_process.py", "brokers/local_replica.py", "brokers/membership.py", "brokers/role_switch.py", "brokers/upkeep.py",
         "brokers/replica/driver.py", "brokers/replica/hooks.py", "lakehouse/landing_job.py",
     ),
     "Kafka": (
@@ -38,6 +38,7 @@ SHELLS: dict[str, tuple[str, ...]] = {
         "brokers/ha/transport.py", "brokers/controller_client.py", "brokers/namesrv_client.py",
     ),
     "files": (
+        "lakehouse/checkpoint.py",
         "processors/snapshots.py", "processors/start_notes.py", "brokers/boot.py", "brokers/identity_file.py",
         "brokers/ha/epoch_file.py", "brokers/log/checkpoint.py", "brokers/log/commit_log.py",
         "brokers/log/consume_queue.py", "brokers/log/disk.py", "brokers/log/dispatch.py", "brokers/log/json_files.py",
