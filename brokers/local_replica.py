@@ -73,7 +73,7 @@ class LocalReplica:
 
     def run(self, core: ReplicaCore, hooks: ReplicaHooks) -> str:
         """Listen for HA links and begin to tick; the address bound. OSError when it is taken."""
-        hooks = replace(hooks, on_storage_failed=self._disk_failed)
+        hooks = replace(hooks, on_storage_failed=self._disk_failed, on_broken=self._end_with)
         self.driver = ReplicaDriver(core, self.store, self._epoch_file, hooks)
         host, port = split_address(self._config.ha_listen)
         bound = self.driver.listen(host, port)
@@ -125,13 +125,15 @@ class LocalReplica:
 
     def _disk_failed(self, reason: str) -> None:
         self._marker.io_error()
-        failed = self._failed
-        if failed is not None and not failed.done():
-            failed.set_exception(LogError(f"the disk failed: {reason}; the broker must start anew and counts as unclean"))
+        self._end_with(LogError(f"the disk failed: {reason}; the broker must start anew and counts as unclean"))
+
+    def _end_with(self, error: BaseException) -> None:
+        if self._failed is not None and not self._failed.done():
+            self._failed.set_exception(error)
 
     def failed(self) -> asyncio.Future[None]:
-        """Raises LogError once the disk refused. The process has to end then: a recorded master whose process lives
-        keeps its place, and only an unclean start takes a replica out of the set (S5)."""
+        """Raises once the replica cannot go on, LogError when the disk refused. The process has to end then: a recorded
+        master whose process lives keeps its place, and only an unclean start takes a replica out of the set (S5)."""
         if self._failed is None:
             self._failed = asyncio.get_running_loop().create_future()
         return self._failed

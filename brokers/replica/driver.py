@@ -171,8 +171,8 @@ class ReplicaDriver:
         try:
             self._tell_growth()
             self._perform(method(*args, now_ms=self._clock_ms()))
-        except BaseException:
-            self._abandon()
+        except BaseException as error:
+            self._abandon(error)
             raise
 
     def _tell_growth(self) -> None:
@@ -181,12 +181,13 @@ class ReplicaDriver:
         if grown_to is not None:
             self._perform(self.core.log_grew(grown_to, self._clock_ms()))
 
-    def _abandon(self) -> None:
+    def _abandon(self, error: BaseException) -> None:
         logger.critical("replica %d stops: an error of its own", self.core.broker_id)
         self._stopped = True
         self._queue.clear()
         self._transport.close()
         self._waiters.abort()
+        self._hooks.on_broken(error)
 
     def _perform(self, effects: list[fx.Effect]) -> None:
         """In order; what the core adds while answering a disk effect comes behind the rest."""

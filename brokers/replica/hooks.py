@@ -35,12 +35,13 @@ class AlterResult:
 class ReplicaHooks:
     """What the broker around does. Plain callables run inside a step: short, and no call back in."""
 
-    on_role_changed: Callable[[fx.RoleChanged], Awaitable[None]]
-    propose: Callable[[fx.ProposeSyncSet, str], Awaitable[AlterResult]]  # effect, command id (hex)
+    on_role_changed: Callable[[RoleChanged], Awaitable[None]]
+    propose: Callable[[ProposeSyncSet, str], Awaitable[AlterResult]]  # effect, command id (hex)
     ask_controller: Callable[[bool], None]  # elect?
     on_confirm: Callable[[int], None]
     report: Callable[[str, dict[str, object]], None]
     on_storage_failed: Callable[[str], None] = lambda reason: None  # the replica is fenced for good
+    on_broken: Callable[[BaseException], None] = lambda error: None  # this process cannot go on
 
 
 class BrokerTeller:
@@ -68,8 +69,10 @@ class BrokerTeller:
                 change = self._role_changes.popleft()
                 try:
                     await self._hooks.on_role_changed(change)
-                except Exception:
+                except Exception as error:
+                    # A master that nobody can reach, but whose process lives, would never be replaced.
                     logger.exception("role change %s was not followed", change)
+                    self._hooks.on_broken(error)
         finally:
             self._telling = False
 

@@ -8,6 +8,9 @@ from brokers.ha.epoch_file import EpochFileError
 from brokers.local_replica import LocalReplica
 from brokers.log.commit_log import LogError
 from brokers.log.records import MessageFields, host_bytes
+from brokers.replica.effects import Effect
+from brokers.replica.hooks import ReplicaHooks
+from brokers.replica.roles import RoleNotice
 from tests.support.brokers import broker_config
 
 HOST = host_bytes("127.0.0.1", 1)
@@ -64,3 +67,28 @@ def test_a_torn_epoch_file_refuses_the_start_and_frees_the_folder(tmp_path: Path
     for name in ("epochFileCheckpoint", "epochFileCheckpoint.bak"):
         (tmp_path / name).unlink()
     opened(tmp_path).close()
+
+
+async def test_an_error_of_its_own_ends_the_process_rather_than_a_silent_mastership(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    replica = opened(tmp_path)
+    failed = replica.failed()
+
+    async def unused(*_: object) -> None: ...
+
+    core = replica.make(1)
+    replica.run(core, ReplicaHooks(unused, unused, lambda elect: None, lambda offset: None, lambda kind, fields: None))
+    assert replica.driver is not None
+
+    def stumble(notice: RoleNotice, now_ms: int) -> list[Effect]:
+        raise AssertionError("planted")
+
+    monkeypatch.setattr(core, "on_role_notice", stumble)
+    with pytest.raises(AssertionError):
+        replica.notice(RoleNotice(2, master_epoch=1))
+    assert replica.write_refusal() == "stopped"
+    with pytest.raises(AssertionError, match="planted"):
+        await failed
+    await replica.driver.stop()
+    replica.close()

@@ -90,3 +90,20 @@ def test_a_command_id_is_that_of_its_proposal_alone() -> None:
     assert command_id("a", 1) == command_id("a", 1)
     assert len({command_id("a", 1), command_id("a", 2), command_id("b", 1)}) == 3
     assert len(bytes.fromhex(command_id("a", 1))) == 16
+
+
+async def test_a_role_change_that_cannot_be_followed_ends_the_process() -> None:
+    async def stumble(change: RoleChanged) -> None:
+        raise RuntimeError("the queues cannot be read")
+
+    async def unused(*_: object) -> AlterResult:
+        return AlterResult(None)
+
+    broken: list[BaseException] = []
+    hooks = ReplicaHooks(
+        stumble, unused, lambda elect: None, lambda offset: None, lambda kind, fields: None, on_broken=broken.append
+    )
+    told = BrokerTeller(hooks, lambda token, result: None)
+    told.role_changed(role(1))
+    await drained(told)
+    assert [str(error) for error in broken] == ["the queues cannot be read"]
