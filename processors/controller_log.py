@@ -19,7 +19,7 @@ from events.producer import LogProducer
 from events.topics import COMMANDS_TOPIC
 from processors.config import ControllerConfig
 from processors.faust_worker import FaustWorker
-from processors.fold import Folder, RecentCommands, ReleaseTooOld
+from processors.fold import Folder, ReleaseTooOld
 from processors.log_reader import (
     LogBroken,
     LogReader,
@@ -172,11 +172,8 @@ class ControllerLog:
         folder = self._folder
         if folder is None or folder.offset < 0:
             return
-        # State is immutable; only the window of recent ids has to be copied.
-        recent = RecentCommands()
-        for command_id, first in folder.recent.items():
-            recent.remember(command_id, first)
-        still = Folder(folder.state, folder.offset, folder.digest, recent)
+        # State is immutable; only the window of recent ids has to be copied, with where it begins.
+        still = Folder(folder.state, folder.offset, folder.digest, folder.recent.copy())
         try:
             await asyncio.to_thread(self._snapshots.write, still)
         except OSError as error:

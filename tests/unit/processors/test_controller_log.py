@@ -99,3 +99,17 @@ async def test_the_log_of_another_cluster_is_refused(tmp_path: Path) -> None:
             await log.catch_up()
         await log.close(snapshot=False)
     assert OUTCOMES_TOPIC == "regent.outcomes"
+
+
+async def test_a_snapshot_remembers_from_where_on_it_knows_every_command(tmp_path: Path) -> None:
+    """Else the next start would decide a command that came too late, and which all others refuse."""
+    rig = Rig().lead().three()
+    rig.folder.recent.forget_before(rig.folder.offset - 2)
+    with mock_kafka() as kafka:
+        log = controller_log(tmp_path, kafka)
+        log._folder = rig.folder
+        await log._snapshot()
+        await log.close(snapshot=False)
+    written = SnapshotFolder(tmp_path / "snapshots", 3).newest(rig.folder.offset)
+    assert written.recent.complete_from == rig.folder.recent.complete_from == rig.folder.offset - 2
+    assert list(written.recent.items()) == list(rig.folder.recent.items())
