@@ -13,8 +13,9 @@ import os
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NoReturn
 
-from infra.problems import EXIT_DONE, EXIT_USAGE, Problem
+from infra.problems import EXIT_DONE, EXIT_FAILED, EXIT_USAGE, Problem
 
 RELEASE = "0.1.0"
 EXIT_INTERRUPTED = 130
@@ -66,11 +67,18 @@ def overview() -> str:
     ])
 
 
+class VerbParser(argparse.ArgumentParser):
+    """Says what is wrong in one line, as everything else here does, instead of the whole usage."""
+
+    def error(self, message: str) -> NoReturn:
+        raise Problem(f"{self.prog.removeprefix('regent ')}: {message}", f"'{self.prog} --help' lists the options.", EXIT_USAGE)
+
+
 def parser_of(name: str) -> argparse.ArgumentParser:
-    """The parser of one verb."""
+    """The parser of one verb. Parsing raises Problem for words that it does not know."""
     verb = VERBS[name]
     examples = "\n".join(f"  {line}" for line in verb.examples)
-    parser = argparse.ArgumentParser(
+    parser = VerbParser(
         prog=f"regent {name}", description=f"{verb.line[0].upper()}{verb.line[1:]}.", allow_abbrev=False,
         epilog=f"examples:\n{examples}" if examples else None, formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -97,6 +105,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # the reader (head, less) has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return EXIT_DONE
+    except OSError as error:  # a folder without rights, a full disk: the file's name says enough
+        print(f"regent: {_disk_problem(error).line()}", file=sys.stderr)
+        return EXIT_FAILED
+
+
+def _disk_problem(error: OSError) -> Problem:
+    place = f"{error.filename}: " if error.filename else ""
+    return Problem(f"{place}{error.strerror or error}", "Check the path, its rights and the space on the disk.")
 
 
 def command() -> None:
@@ -123,7 +139,7 @@ def _dispatch(words: list[str]) -> int:
         raise Problem(f"unknown command {name!r}", hint, EXIT_USAGE)
     try:
         parsed = parser_of(name).parse_args(words[1:])
-    except SystemExit as left:  # argparse has printed help (0) or what is wrong (2)
+    except SystemExit as left:  # argparse has printed the help
         return int(left.code or 0)
     parsed.verb = name
     result: int = importlib.import_module(VERBS[name].module).run(parsed)

@@ -121,8 +121,6 @@ def load_config(verb: str, path: Path | None, given: dict[str, Any]) -> BaseMode
     place = RUNNABLE[verb]
     module = importlib.import_module(place.config_module)
     load: Callable[..., BaseModel] = getattr(module, "load", None) or getattr(module, place.config_class).load
-    if path is None and verb == "broker":
-        path = Path(os.devnull)  # an empty file: everything from flags
     if path is not None and not path.exists():
         raise Problem(f"configuration {path} does not exist", "Name an existing TOML file with --config.", EXIT_USAGE)
     try:
@@ -135,7 +133,7 @@ def load_config(verb: str, path: Path | None, given: dict[str, Any]) -> BaseMode
             raise
         text = str(error)
         raise Problem(
-            text if str(path) in text else f"configuration {path}: {text}",
+            text if text.startswith("configuration") else f"configuration {text}",
             f"Correct it; 'regent {verb} --help' lists the settings.", EXIT_USAGE,
         ) from error
 

@@ -66,10 +66,12 @@ class DataFolder:
 
     def identity(self) -> dict[str, Any] | None:
         """The content of regent.json, None when the folder is not there or empty. Problem when it is not ours."""
+        way_out = "Use another --dir, or remove the folder if it may go."
+        if self.root.exists() and not self.root.is_dir():
+            raise Problem(f"{self.root} is not a folder", "Use another --dir.")
         if not self.root.exists() or not any(self.root.iterdir()):
             return None
         path = self.root / VERSION_FILE
-        way_out = "Use another --dir, or remove the folder if it may go."
         try:
             found = json.loads(path.read_text(encoding="utf-8"))
         except FileNotFoundError:
@@ -79,6 +81,8 @@ class DataFolder:
         if not isinstance(found, dict) or found.get("format") != FORMAT:
             version = found.get("format") if isinstance(found, dict) else "?"
             raise Problem(f"data folder {self.root} is of another version: {version}, this release has {FORMAT}", way_out)
+        if not (isinstance(found.get("cluster_id"), str) and isinstance(found.get("options"), dict)):
+            raise Problem(f"{path} is not whole: it has no cluster_id or no options", way_out)
         return found
 
     def create(self, purpose: str, options: Mapping[str, Any], release: str) -> dict[str, Any]:

@@ -25,7 +25,8 @@ def test_every_verb_explains_itself_with_an_example(verb: str, capsys: pytest.Ca
 @pytest.mark.parametrize("verb", cli.VERBS)
 def test_an_unknown_option_is_wrong_usage(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main([verb, "--no-such-option"]) == EXIT_USAGE
-    assert "regent" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1 and said.startswith(f"regent: {verb}: ") and f"'regent {verb} --help'" in said
 
 
 def test_an_unknown_verb_is_wrong_usage_with_the_nearest_one(capsys: pytest.CaptureFixture[str]) -> None:

@@ -36,7 +36,7 @@ def test_a_folder_of_another_version_is_refused_with_both_versions(folder: DataF
         folder.require()
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", "null"])
+@pytest.mark.parametrize("text", ["", "{", "[]", "null", '{"format": 1}'])
 def test_a_torn_identity_is_refused(folder: DataFolder, text: str) -> None:
     (folder.root / "regent.json").write_text(text)
     with pytest.raises(Problem):
@@ -83,3 +83,9 @@ def test_asking_a_cluster_that_does_not_run_says_so(folder: DataFolder) -> None:
     assert folder.pending() == []
     with pytest.raises(Problem, match="is not running.*regent up"):
         folder.running_cluster()
+
+
+def test_a_file_is_no_data_folder(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("dear")
+    with pytest.raises(Problem, match="is not a folder"):
+        DataFolder(tmp_path / "file").identity()
