@@ -195,10 +195,6 @@ class Registration:
         self.state = RegisterState.IDENTITY_WRITTEN
         return (self._register(),)
 
-    def address_changed(self, address: str) -> None:
-        """A later check code carries the new address; one already on disk stays as it is."""
-        self.address = address
-
     def retry(self) -> Effects:
         """What to do after a `Wait`."""
         match self.state:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 
 from brokers.config import BrokerConfig
 from brokers.local_replica import LocalReplica
+from brokers.log.commit_log import LogError
 from brokers.namesrv_client import NameServers, RouteEntry
 from brokers.replica.core import ReplicaCore
 from brokers.replica.effects import RoleChanged
@@ -51,7 +52,13 @@ class RoleSwitch:
         if change.role == "MASTER":
             if not core.is_master or core.master_epoch != change.master_epoch:
                 return  # over already: what came next is told next
-            self._service.mastership_begins(change.master_epoch)
+            try:
+                self._service.mastership_begins(change.master_epoch)
+            except (LogError, OSError) as error:
+                # A master that cannot serve must make room for one that can.
+                _log.error("this replica cannot lead: %s", error)
+                self._replica.storage_failed(str(error))
+                return
         self._roles.changed(change)
         self._name_servers.changed()
         if change.role == "MASTER":
@@ -87,10 +94,17 @@ class RoleSwitch:
             core = self._core
             if core is None:
                 continue
-            self._replica.note_clean()
+            self._note_clean()
             standing = (core.master_epoch, core.sync_state_set)
             if self._roles.serving and standing != agreed and await self._changes.agree():
                 agreed = standing
             if self._forwarder.forwarded > forwarded:
                 count, forwarded = self._forwarder.forwarded - forwarded, self._forwarder.forwarded
                 self._report("RequestsForwarded", {"count": count, "to_broker_id": core.master_id or 0})
+
+    def _note_clean(self) -> None:
+        try:
+            self._replica.note_clean()
+        except OSError as error:
+            # The next start counts as unclean, which only costs time.
+            _log.error("the regained clean state cannot be noted: %s", error)

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from brokers.broker_process import BrokerProcess
+from brokers.log.commit_log import LogError
 from brokers.log.records import decode_messages
 from brokers.remoting import fastjson
 from brokers.remoting.client import RemotingClient
@@ -130,3 +131,17 @@ async def test_a_master_whose_disk_fails_gives_the_mastership_up(brokers: list[B
     await controller.elect(2, [2, 3])
     await until(lambda: brokers[1].roles.serving, "another one leads")
     assert (await call(client, brokers[1], send_request("T", b"third"))).code == 0
+
+
+async def test_a_replica_that_cannot_read_its_log_does_not_stay_master(brokers: list[BrokerProcess], client: RemotingClient, controller: ScriptedController) -> None:
+    assert (await call(client, brokers[0], send_request("T", b"first"))).code == 0
+
+    def unreadable() -> None:
+        raise LogError("planted")
+
+    brokers[1].store.rebuild_queue_offsets = unreadable  # type: ignore[method-assign]
+    await controller.elect(2, [1, 2, 3])
+    await until(lambda: brokers[1].roles.current.source == "storage_failed", "the mastership was given up")
+    await controller.elect(3, [1, 3])
+    await until(lambda: brokers[2].roles.serving, "another one leads")
+    assert (await call(client, brokers[1], send_request("T", b"second"))).code == 0
