@@ -1,0 +1,61 @@
+import pytest
+
+from events.changes import (
+    BrokerIdApplied,
+    BrokerRegistered,
+    BrokersCleaned,
+    CHANGES,
+    ClusterStarted,
+    LeadershipClaimed,
+    MasterCleared,
+    MasterElected,
+    RulesActivated,
+    SettingsChanged,
+    SyncStateSetAltered,
+)
+from lakehouse.columns import record_json
+from lakehouse.wording import change_line, changes_of, duration, members, moment, text_table
+
+LINES = [
+    (ClusterStarted("c", 1, {}, ()), "cluster c, rules 1"),
+    (LeadershipClaimed(2, "n1", "h:1", "0.1"), "n1 leads in term 2"),
+    (BrokerIdApplied("b", "c", 3, "h:1", "code", 4), "id 3 given away"),
+    (
+        BrokerRegistered("b", 3, "h:1", None, None, False, 1, 2, True, 1),
+        "3 at h:1 (unclean, restarted master)",
+    ),
+    (MasterElected("b", 2, "h:2", 5, (2, 3), 8, 5), "master 2 in epoch 5, set {2,3} epoch 8"),
+    (MasterCleared("b", 2, 5, "UNCLEAN", 5), "no master (was 2): UNCLEAN"),
+    (
+        SyncStateSetAltered("b", (1, 2), 9, (1,), (3,), "PROPOSED", (), 5),
+        "set {1,2} epoch 9 (+1 -3, PROPOSED)",
+    ),
+    (BrokersCleaned("b", (1, 2), False), "cleaned {1,2}"),
+    (SettingsChanged({"a": "1"}), "settings a=1"),
+    (RulesActivated(2, ()), "rules 2"),
+]
+
+
+@pytest.mark.parametrize(("change", "line"), LINES, ids=lambda item: type(item).__name__)
+def test_every_change_has_its_line(change: object, line: str) -> None:
+    [plain] = changes_of(record_json((change,)))
+    assert change_line(plain) == line
+
+
+def test_no_kind_of_change_is_left_out() -> None:
+    assert {type(change) for change, _ in LINES} == set(CHANGES)
+
+
+def test_a_kind_of_a_newer_release_is_shown_by_name() -> None:
+    assert change_line({"kind": "Painted"}) == "Painted"
+
+
+def test_times_and_sets_are_short() -> None:
+    assert moment(1_767_225_600_042) == "2026-01-01 00:00:00.042"
+    assert moment(0) == moment(None) == "-"
+    assert (duration(180), duration(12_340), duration(None)) == ("180 ms", "12.3 s", "-")
+    assert (members((1, 3)), members(None)) == ("{1,3}", "{}")
+
+
+def test_columns_of_text_are_even() -> None:
+    assert text_table(("a", "bb"), [("ccc", 1)], " ") == " a    bb\n ccc  1"
