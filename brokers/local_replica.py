@@ -10,7 +10,7 @@ import asyncio
 import logging
 from dataclasses import replace
 
-from brokers.boot import BootMarker
+from brokers.boot import Boot, BootMarker
 from brokers.config import BrokerConfig
 from brokers.controller_messages import LogPosition
 from brokers.ha.epoch_file import EpochFile
@@ -45,6 +45,7 @@ class LocalReplica:
         try:
             self._epoch_file = EpochFile(store_dir / "epochFileCheckpoint")
             self._epochs, self._epoch_seen = self._epoch_file.load()
+            self.boot = self._judged_by_content(self.boot)
             self._marker.begin(self.boot)
         except BaseException:
             self.store.close(clean=False)
@@ -57,6 +58,14 @@ class LocalReplica:
             report.confirm_offset, report.cut_bytes, "clean" if self.boot.clean else "unclean", self.boot.reason,
         )  # fmt: skip
 
+    def _judged_by_content(self, boot: Boot) -> Boot:
+        """An orderly last run says nothing about files that were damaged or removed since."""
+        if boot.clean and self.store.recovery.missing_bytes:
+            return replace(boot, clean=False, reason="log_is_short")
+        if boot.clean and self._epoch_file.from_backup:
+            return replace(boot, clean=False, reason="epochs_from_backup")
+        return boot
+
     def make(self, broker_id: int) -> ReplicaCore:
         """The core for this id: FENCED until the controller has spoken. Call `run` with it next."""
         config, store = self._config, self.store
@@ -67,8 +76,8 @@ class LocalReplica:
         )  # fmt: skip
         return ReplicaCore(
             settings, broker_id=broker_id, incarnation=self.boot.incarnation,
-            clean=self.boot.clean and not self._epoch_file.from_backup, epochs=self._epochs,
-            epoch_seen=self._epoch_seen, log_end=store.log_end, log_min=store.log_min, confirm_offset=store.confirm_offset,
+            clean=self.boot.clean, epochs=self._epochs, epoch_seen=self._epoch_seen, log_end=store.log_end,
+            log_min=store.log_min, confirm_offset=store.confirm_offset,
         )  # fmt: skip
 
     def run(self, core: ReplicaCore, hooks: ReplicaHooks) -> str:

@@ -23,7 +23,8 @@ class RecoveryReport:
     """What opening a store found. Offsets and `cut_bytes` in bytes.
 
     `cut_bytes`: bytes behind the last complete message that were in use and are gone now. `stopped_at`: one line on
-    why reading ended there, empty when the log filled its files.
+    why reading ended there, empty when the log filled its files. `missing_bytes`: how far the log ends before what the
+    checkpoint calls durable or confirmed: such a replica lacks what it acknowledged, however its last run ended (S5).
     """
 
     abnormal: bool
@@ -35,6 +36,7 @@ class RecoveryReport:
     cut_bytes: int
     messages: int
     stopped_at: str
+    missing_bytes: int
 
 
 def recover(
@@ -48,7 +50,8 @@ def recover(
     if not log.file_starts:
         queues.truncate(-1)
         dispatcher.restart_at(0)
-        return RecoveryReport(abnormal, same_boot, 0, 0, 0, 0, 0, 0, "the log is empty")
+        missing = _missing_bytes(checkpoint, 0)
+        return RecoveryReport(abnormal, same_boot, 0, 0, 0, 0, 0, 0, "the log is empty", missing)
     start = segments.file_start(log.capacity_end - 1, log.file_bytes)
     if abnormal and not same_boot:
         start = _durable_file(log, checkpoint)
@@ -66,8 +69,13 @@ def recover(
     dispatcher.restart_at(max(confirmed.end, start) if end > start else end)
     confirm = max(confirmed.end, log.min_offset) if confirmed.end >= 0 else max(log.min_offset, min(trusted, start, end))
     return RecoveryReport(
-        abnormal, same_boot, start, log.min_offset, log.end_offset, min(confirm, end), cut, confirmed.messages, confirmed.walk.reason
-    )
+        abnormal, same_boot, start, log.min_offset, log.end_offset, min(confirm, end), cut, confirmed.messages,
+        confirmed.walk.reason, _missing_bytes(checkpoint, end),
+    )  # fmt: skip
+
+
+def _missing_bytes(checkpoint: Checkpoint, end: int) -> int:
+    return max(checkpoint.flushed_offset, checkpoint.confirm_offset, end) - end
 
 
 class _Confirmed:

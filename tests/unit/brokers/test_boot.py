@@ -64,3 +64,11 @@ def test_a_torn_marker_is_unclean(tmp_path: Path) -> None:
 
 def test_a_system_without_boot_id_has_an_empty_one(tmp_path: Path) -> None:
     assert machine_boot_id(tmp_path / "none") == ""
+
+
+def test_an_io_error_counts_also_when_the_disk_takes_no_marker_any_more(tmp_path: Path) -> None:
+    marker = BootMarker(tmp_path)
+    begin(marker, False, "boot-1")
+    (tmp_path / "runMarker.tmp").mkdir()  # nothing can be written beside the marker
+    marker.io_error()
+    assert not BootMarker(tmp_path).examine(True, "boot-1").clean

@@ -92,3 +92,24 @@ async def test_an_error_of_its_own_ends_the_process_rather_than_a_silent_masters
         await failed
     await replica.driver.stop()
     replica.close()
+
+
+@pytest.mark.parametrize("damage", ["removed", "flipped byte"])
+def test_a_log_that_lost_what_was_durable_is_unclean_however_orderly_the_last_end(tmp_path: Path, damage: str) -> None:
+    replica = opened(tmp_path)
+    for _ in range(3):
+        end = replica.store.put(MessageFields("T", 0, b"x" * 100, b"", 1, HOST, HOST), 1).end_offset
+    replica.store.dispatch_to(end)
+    replica.close()
+    (log_file,) = (tmp_path / "commitlog").iterdir()
+    if damage == "removed":
+        log_file.unlink()
+    else:
+        data = bytearray(log_file.read_bytes())
+        data[end // 2] ^= 1
+        log_file.write_bytes(data)
+    for _ in range(2):  # a kill in between does not wash it off
+        again = opened(tmp_path)
+        assert not again.clean() and not again.make(1).clean
+        again.store.checkpoint()
+        again.store.close(clean=False)
