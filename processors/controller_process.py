@@ -14,6 +14,7 @@ import asyncio
 import logging
 import os
 import signal
+import sys
 import time
 from collections.abc import Iterator
 
@@ -40,6 +41,9 @@ EXIT_DONE = 0
 EXIT_FAILED = 1
 EXIT_HALTED = 70
 LOOP_LAG_WARN_S = 1.0
+THREAD_SWITCH_S = 0.0005
+"""The producer's and Faust's threads have little to do, but a decision waits for each of them in turn: with
+Python's 5 ms one decision took 5.6 ms at the median on a busy machine, with this 3.8 ms."""
 
 
 def random_ids() -> Iterator[bytes]:
@@ -222,6 +226,7 @@ class ControllerProcess:
 
 async def run(config: ControllerConfig) -> int:
     """Run one controller until SIGTERM or SIGINT (exit code 0), a failed start (1), or a halt (70)."""
+    sys.setswitchinterval(THREAD_SWITCH_S)
     process = ControllerProcess(config)
     loop = asyncio.get_running_loop()
     starting = asyncio.ensure_future(process.start())
