@@ -27,6 +27,8 @@ class PublishDesk:
         self._backlog = OutcomeBacklog()
         self._token = 0
         self._ask_due_ms: int | None = None
+        # The first outcome that did not get into the topic; later ones may have, and must not hide it.
+        self._failed_offset: int | None = None
 
     @property
     def published_offset(self) -> int:
@@ -63,6 +65,7 @@ class PublishDesk:
 
     def stop(self) -> None:
         """Another controller is active."""
+        self._failed_offset = None
         self._backlog.stop()
         self._ask_due_ms = None
 
@@ -74,6 +77,8 @@ class PublishDesk:
             self._ask_due_ms = self._context.now_ms + ASK_AGAIN_MS
             return []
         self._ask_due_ms = None
+        if self._failed_offset is not None:
+            offset = min(offset, self._failed_offset - 1)
         if self._backlog.resume(offset):
             return self.publish()
         return [
@@ -85,9 +90,14 @@ class PublishDesk:
 
     def result(self, command_offset: int, ok: bool) -> list[Effect]:
         """The producer's report; after a failure publishing starts again behind the topic's end."""
+        failed = self._failed_offset
         if ok:
+            if failed is not None and command_offset > failed:
+                return []  # It is published again behind the failed one: repeats are harmless, holes are not.
+            self._failed_offset = None if command_offset == failed else failed
             self._backlog.trim(command_offset)
             return self.publish()
+        self._failed_offset = command_offset if failed is None else min(failed, command_offset)
         if self._context.is_active and self._ask_due_ms is None:
             self._backlog.stop()
             self._ask_due_ms = self._context.now_ms + ASK_AGAIN_MS

@@ -79,3 +79,21 @@ def test_a_standby_keeps_outcomes_until_the_active_one_has_published_them() -> N
     assert desk.published_offset == 4
     desk.published_elsewhere(99)
     assert desk.published_offset == 5, "never beyond what was applied here"
+
+
+def test_an_outcome_that_failed_is_not_hidden_by_later_ones_that_got_through() -> None:
+    context, desk = active_desk()
+    desk.preload([outcome(0), outcome(1), outcome(2)])
+    (question,) = desk.start()
+    assert offsets(desk.last_published(question.token, -1)) == [0, 1, 2]
+    desk.result(0, ok=True)
+    desk.result(1, ok=False)
+    desk.result(2, ok=True)
+    assert desk.published_offset == 0
+    context.clock(ASK_AGAIN_MS)
+    (again,) = desk.tick()
+    assert isinstance(again, fx.AskLastPublished)
+    assert offsets(desk.last_published(again.token, 2)) == [1, 2]
+    desk.result(1, ok=True)
+    desk.result(2, ok=True)
+    assert desk.published_offset == 2
