@@ -68,7 +68,7 @@ async def run(config: BrokerConfig) -> int:
         loop.add_signal_handler(number, stopping.set)
     broker = None
     try:
-        broker = BrokerProcess(config)
+        broker = _opened(config)
         await broker.start()
         await broker.run_until(stopping)
     except (StartRefused, RegistrationRefused, IdentityFileError, EpochFileError, LogError) as error:
@@ -78,6 +78,13 @@ async def run(config: BrokerConfig) -> int:
         if broker is not None:
             await broker.stop("asked to" if stopping.is_set() else "failed")
     return EXIT_OK
+
+
+def _opened(config: BrokerConfig) -> BrokerProcess:
+    try:
+        return BrokerProcess(config)
+    except OSError as error:
+        raise StartRefused(f"the store folder {config.store_dir} cannot be used: {error.strerror or error}") from error
 
 
 class BrokerProcess:

@@ -41,6 +41,12 @@ async def test_a_refused_start_ends_with_code_2(tmp_path: Path, controller: Scri
     assert "other" in caplog.text
 
 
+async def test_a_store_folder_that_is_none_is_named(tmp_path: Path, controller: ScriptedController, caplog: pytest.LogCaptureFixture) -> None:
+    (tmp_path / "file").write_text("no folder")
+    assert await run(broker_config(tmp_path / "file" / "store", [controller.address])) == 2
+    assert "cannot be used" in caplog.text
+
+
 async def test_both_ports_serve_and_the_second_may_be_taken(tmp_path: Path, controller: ScriptedController) -> None:
     config = broker_config(tmp_path, [controller.address], second_listen=True)
     host, port = config.listen.split(":")
