@@ -31,6 +31,8 @@ LOG_CLIENT_SETTINGS: Mapping[str, object] = {
     "reconnect.backoff.ms": 10,
     "reconnect.backoff.max.ms": 100,
     "topic.metadata.refresh.fast.interval.ms": 20,
+    # A refused connection is told by who wanted something, in one line; the library tells every attempt, on stderr.
+    "log_level": 2,
 }
 PRODUCER_SETTINGS: Mapping[str, object] = {
     **LOG_CLIENT_SETTINGS,

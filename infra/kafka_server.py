@@ -254,7 +254,7 @@ class LocalKafka:
 
 def create_topics(bootstrap: str, topics: Sequence[NewTopic], settings: Mapping[str, str] | None = None) -> list[str]:
     """Create what is missing; gives the names that were created. An existing topic is left as it is."""
-    admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 3, **(settings or {})})
+    admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 2, **(settings or {})})
     present = set(admin.list_topics(timeout=10).topics)
     missing = [topic for topic in topics if topic.topic not in present]
     if missing:

@@ -122,7 +122,7 @@ def _jars(jars_dir: Path) -> list[str]:
     ]
     if missing:
         raise LakehouseError(
-            f"jars for Spark are missing in {jars_dir} ({', '.join(missing)}): run `make jars`"
+            f"jars for Spark are missing in {jars_dir} ({', '.join(missing)}): run `make setup`"
         )
     return jars
 

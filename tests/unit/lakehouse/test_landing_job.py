@@ -113,7 +113,7 @@ def test_what_stops_a_job_stands_in_its_status(tmp_path: Path) -> None:
     assert land(config, threading.Event()) == 1
     status = read_status(tmp_path)
     assert status is not None
-    assert "make jars" in (status.error or "")
+    assert "make setup" in (status.error or "")
     assert not status.ready
 
 

@@ -10,7 +10,7 @@ from lakehouse.session import SparkSettings, build_session
 def test_missing_jars_are_named_before_java_is_started(tmp_path: Path) -> None:
     (tmp_path / "delta-storage-4.4.0.jar").touch()
     settings = SparkSettings(jars_dir=tmp_path, scratch_dir=tmp_path / "s")
-    with pytest.raises(LakehouseError, match=r"delta-spark_, spark-sql-kafka.*make jars"):
+    with pytest.raises(LakehouseError, match=r"delta-spark_, spark-sql-kafka.*make setup"):
         build_session(settings, "test")
 
 
