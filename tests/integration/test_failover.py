@@ -1,0 +1,133 @@
+"""A broker set outlives its masters and controllers, as `regent up` runs it: real processes, `kill -9`, a ledger."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from infra import children, replica_logs
+from infra.demo.cluster import SetView
+from infra.workload.ledger import compare
+from tests.support.decision_log import proven_outcomes, wait_published
+from tests.support.local_cluster import LocalCluster, wait_until
+from tests.support.workload import CORRUPT, Workload
+
+pytestmark = [pytest.mark.kafka, pytest.mark.processes]
+RATE = 120
+# two or three seconds of the workload
+CALM = 250
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
+    made = LocalCluster(tmp_path_factory.mktemp("failover") / "regent")
+    try:
+        made.up()
+        yield made
+        made.down()
+    finally:
+        made.end()
+
+
+def kill_master(cluster: LocalCluster, workload: Workload) -> tuple[SetView, SetView]:
+    """`kill -9` the master; another leads, messages flow, the killed one is back in the set."""
+    before = cluster.whole()
+    name = cluster.view.process_at(before.master_address or "")["name"]
+    outages = len(workload.outages)
+    pid = cluster.kill(name)
+    after = cluster.set_view(
+        "another master is elected",
+        lambda view: view.master_id not in (None, before.master_id) and view.master_epoch > before.master_epoch,
+    )
+    wait_until(lambda: len(workload.outages) > outages, "the producer sends again")
+    wait_until(lambda: cluster.restarted(name, pid), f"{name} runs again")
+    whole = cluster.whole()
+    assert before.master_id in whole.in_sync, "the killed master rejoined the SyncStateSet"
+    workload.flows(CALM, "messages flow after the election")
+    return before, after
+
+
+def kill_controller(cluster: LocalCluster, workload: Workload) -> None:
+    """`kill -9` the active controller; the standby leads, sending does not notice."""
+    before = cluster.whole()
+    outages, pid = len(workload.outages), cluster.kill(before.controller)
+    after = cluster.set_view("the standby leads", lambda view: view.term > before.term)
+    assert after.controller != before.controller
+    assert (after.master_id, after.master_epoch) == (before.master_id, before.master_epoch), "a takeover elects nobody"
+    workload.flows(CALM, "messages flow without the controller that led")
+    wait_until(lambda: cluster.restarted(before.controller, pid), f"{before.controller} runs again")
+    assert len(workload.outages) == outages, f"a send failed while controllers changed: {workload.outages[outages:]}"
+
+
+def test_nothing_acknowledged_is_lost_while_masters_and_controllers_are_killed(
+    cluster: LocalCluster, tmp_path: Path
+) -> None:
+    workload = Workload(tmp_path, cluster.name_servers, rate=RATE)
+    try:
+        cluster.whole()
+        workload.start()
+        workload.flows(CALM, "messages flow")
+        first = kill_master(cluster, workload)
+        kill_controller(cluster, workload)
+        second = kill_master(cluster, workload)
+        ledger = workload.stop()
+    finally:
+        workload.end()
+
+    epochs = [view.master_epoch for view in (*first, *second)]
+    assert epochs[0] < epochs[1] == epochs[2] < epochs[3], f"epochs grow with each election only: {epochs}"
+    stored = workload.read_back()
+    assert all(sequence != CORRUPT for _, _, sequence in stored)
+    result = compare(ledger, stored)
+    assert len(ledger.acknowledged) >= 4 * CALM
+    assert (result.lost, result.misplaced, result.out_of_order, result.never_sent) == ((), 0, 0, 0)
+    assert_replicas_equal(cluster)
+    assert_history_is_whole(cluster, elections=3, claims=2)
+
+
+def assert_replicas_equal(cluster: LocalCluster) -> None:
+    """Every replica's log, byte for byte, up to the lowest confirm offset."""
+    statuses = {one["name"]: cluster.view.broker_status(one["address"]) or {} for one in cluster.processes("broker")}
+    end = min(int(status["confirm_offset"]) for status in statuses.values())
+    logs = {one["name"]: Path(one["store_dir"]) / "commitlog" for one in cluster.processes("broker")}
+    result = replica_logs.compare(logs, end)
+    assert result.equal and result.end > result.start and len(result.replicas) == 3, result
+
+
+def assert_history_is_whole(cluster: LocalCluster, *, elections: int, claims: int) -> None:
+    """Outcomes without a gap whose digests a fold of the commands confirms; each step stands in them."""
+    wait_published(cluster)
+    outcomes = [one for one in proven_outcomes(cluster.bootstrap) if one.accepted]
+    terms = [one.term for one in outcomes if one.kind == "ClaimLeadership"]
+    assert terms == list(range(1, len(terms) + 1)) and len(terms) >= claims
+    epochs = [
+        change.master_epoch for one in outcomes for change in one.changes if type(change).__name__ == "MasterElected"
+    ]
+    assert epochs == sorted(set(epochs)) and len(epochs) >= elections, "one master per epoch, epochs only grow"
+
+
+def test_nothing_outlives_a_killed_supervisor_and_the_next_start_has_the_messages(
+    cluster: LocalCluster, tmp_path: Path
+) -> None:
+    workload = Workload(tmp_path, cluster.name_servers, rate=RATE, topic="Kept")
+    try:
+        before = cluster.whole()
+        workload.start()
+        workload.flows(CALM, "messages flow")
+        below = cluster.kill_supervisor()
+        assert len(below) > len(cluster.processes()), "the spares, the watchdog and Kafka's Java are among them"
+        wait_until(lambda: not any(map(children.is_alive, below)), f"none of {sorted(below)} lives")
+
+        cluster.up()
+        workload.flows(CALM, "the producer, which tried all the time, is served again")
+        after = cluster.whole()
+        assert after.master_epoch > before.master_epoch, "a master that restarted does not go on in its epoch"
+        ledger = workload.stop()
+        result = compare(ledger, workload.read_back())
+        assert len(ledger.acknowledged) >= 2 * CALM
+        assert (result.lost, result.misplaced, result.out_of_order, result.never_sent) == ((), 0, 0, 0)
+        assert_replicas_equal(cluster)
+    finally:
+        workload.end()

@@ -1,0 +1,182 @@
+"""A local cluster through the command line's own verbs, as a person starts, hits and stops it.
+
+Everything it ever ran is ended by `end`, also after a failed test; the processes are known by pid and start stamp.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from infra import children
+from infra.data_folder import DataFolder
+from infra.demo.cluster import DemoCluster, SetView
+from infra.kafka_server import LocalKafka
+
+ROOT = Path(__file__).resolve().parents[2]
+COMMAND = (sys.executable, "-m", "infra")
+# no healthy run needs as long; a run on a busy machine may need a good part of it
+VERB_LIMIT_S = 240.0
+WAIT_S = 90.0
+POLL_S = 0.05
+
+
+def regent(*words: str, limit_s: float = VERB_LIMIT_S, environ: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+    """Run one verb to its end."""
+    return subprocess.run(
+        [*COMMAND, *words], cwd=ROOT, env=environ, capture_output=True, text=True, timeout=limit_s, check=False,
+        stdin=subprocess.DEVNULL,
+    )  # fmt: skip
+
+
+def wait_until(condition: Callable[[], bool], what: str, limit_s: float = WAIT_S) -> None:
+    """Wait for a condition; fails after a time no healthy run needs."""
+    deadline = time.monotonic() + limit_s
+    while not condition():
+        assert time.monotonic() < deadline, f"waited in vain for {limit_s:.0f} s until {what}"
+        time.sleep(POLL_S)
+
+
+class LocalCluster:
+    """One data folder and what runs in it. `flags` are those of `regent up`."""
+
+    def __init__(self, root: Path, *flags: str) -> None:
+        self.folder = DataFolder(root)
+        self.view = DemoCluster(self.folder, self._remember)
+        self._flags = flags
+        self._seen: set[tuple[int, str]] = set()
+
+    def up(self) -> str:
+        """Start it and return when everything answers; gives what was printed."""
+        done = regent("up", "--dir", str(self.folder.root), "--detach", "--no-land", *self._flags)
+        self._remember()
+        assert done.returncode == 0, f"regent up: {done.stdout}{done.stderr}{self.last_words()}"
+        return done.stdout
+
+    def down(self) -> None:
+        """Stop it in order."""
+        self._remember()
+        done = regent("down", "--dir", str(self.folder.root))
+        assert done.returncode == 0, f"regent down: {done.stdout}{done.stderr}"
+        assert not self.living(), "something outlived 'regent down'"
+
+    def end(self) -> None:
+        """End whatever is left, the hard way."""
+        self._remember()
+        for pid in self.living():
+            children.kill_group(pid, signal.SIGCONT)
+            children.kill_group(pid)
+
+    # -- processes ----------------------------------------------------------------------------------------------------
+
+    @property
+    def name_servers(self) -> list[str]:
+        return list((self.folder.cluster() or {})["name_servers"])
+
+    @property
+    def bootstrap(self) -> str:
+        return str((self.folder.cluster() or {})["kafka"]["bootstrap.servers"])
+
+    @property
+    def supervisor_pid(self) -> int:
+        return int((self.folder.cluster() or {})["supervisor"]["pid"])
+
+    def processes(self, kind: str | None = None) -> list[dict[str, Any]]:
+        found = (self.folder.cluster() or {}).get("processes", [])
+        return [one for one in found if kind is None or one["kind"] == kind]
+
+    def process(self, name: str) -> dict[str, Any]:
+        return next(one for one in self.processes() if one["name"] == name)
+
+    def kill(self, name: str) -> int:
+        """`kill -9` one process; gives its pid."""
+        self._remember()
+        pid = int(self.process(name)["pid"])
+        os.kill(pid, signal.SIGKILL)
+        return pid
+
+    def kill_supervisor(self) -> set[int]:
+        """`kill -9` the supervisor; gives every process that ran below it, spares and watchdog included."""
+        self._remember()
+        below = descendants(self.supervisor_pid)
+        os.kill(self.supervisor_pid, signal.SIGKILL)
+        return below
+
+    def restarted(self, name: str, old_pid: int) -> bool:
+        """The supervisor has started it again and it is ready."""
+        one = self.process(name)
+        return one["state"] == "ready" and one["pid"] not in (None, old_pid)
+
+    def living(self) -> list[int]:
+        """Processes of this cluster that live."""
+        return [pid for pid, stamp in self._seen if children.is_alive(pid) and children.start_stamp(pid) == stamp]
+
+    def _remember(self) -> None:
+        found = self.folder.cluster()
+        if found is None:
+            return
+        known = [found["supervisor"], *found["processes"]]
+        self._seen |= {(int(one["pid"]), str(one["stamp"])) for one in known if one.get("pid")}
+        for pid in descendants(int(found["supervisor"]["pid"])):
+            self._seen.add((pid, children.start_stamp(pid)))
+
+    # -- the set ------------------------------------------------------------------------------------------------------
+
+    def set_view(self, what: str, condition: Callable[[SetView], bool]) -> SetView:
+        """The set as the active controller has it, once it meets the condition."""
+        found: list[SetView] = []
+
+        def met() -> bool:
+            view = self.view.view()
+            if view is not None and condition(view):
+                found.append(view)
+            return bool(found)
+
+        try:
+            wait_until(met, what)
+        except AssertionError as error:
+            raise AssertionError(f"{error}; last seen {self.view.last_view}\n{self.last_words()}") from None
+        return found[0]
+
+    def whole(self) -> SetView:
+        """The set once it has a master and every member is in sync."""
+        return self.set_view(
+            "every replica is in sync",
+            lambda view: view.master_id is not None and len(view.members) == len(self.processes("broker"))
+            and sorted(view.in_sync) == sorted(view.members),
+        )  # fmt: skip
+
+    def last_words(self) -> str:
+        """The end of every log file, for the text of a failure."""
+        logs = sorted(self.folder.logs.glob("*.*")) if self.folder.logs.exists() else []
+        return "\n".join(f"{path.name} | {line}" for path in logs for line in children.last_lines(path, 4))
+
+
+def descendants(pid: int) -> set[int]:
+    """Every living process that was started by `pid` or by one of its children (Linux)."""
+    parents: dict[int, int] = {}
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                parents[int(entry.name)] = int((entry / "stat").read_text(errors="replace").rsplit(")", 1)[-1].split()[1])
+            except (OSError, IndexError):
+                continue  # it has just ended
+    below: set[int] = set()
+    while True:
+        more = {child for child, parent in parents.items() if parent == pid or parent in below} - below
+        if not more:
+            return below
+        below |= more
+
+
+def end_kafka(kafka: LocalKafka) -> None:
+    """Kill every node at once: an orderly stop takes seconds and shows nothing."""
+    for child in kafka.children.values():
+        children.kill_group(child.pid)
+        child.wait()
