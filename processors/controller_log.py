@@ -156,6 +156,7 @@ class ControllerLog:
             self._producer.warm_up(), self._publisher.warm_up(), self._worker.start()
         )
         self._watch = asyncio.ensure_future(self._watchdog())
+        self._watch.add_done_callback(self._watch_ended)
 
     def _take(self, offset: int, data: bytes) -> None:
         self._on_record(offset, data)
@@ -253,6 +254,10 @@ class ControllerLog:
                     f"{now - moved:.0f} s: the reader is stuck; starting again helps"
                 )
                 return
+
+    def _watch_ended(self, watch: asyncio.Task[None]) -> None:
+        if not watch.cancelled() and (error := watch.exception()) is not None:
+            self._on_halt(f"nobody watches the log any more: {error!r}")
 
     async def close(self, *, snapshot: bool) -> None:
         """Stop all clients; `snapshot` writes a last one."""

@@ -131,6 +131,7 @@ class ControllerProcess:
         """Tick until the end; the exit code."""
         assert self._ended is not None
         ticker = asyncio.ensure_future(self._tick())
+        ticker.add_done_callback(self._tick_ended)
         try:
             return await self._ended
         finally:
@@ -168,6 +169,12 @@ class ControllerProcess:
                 _log.warning("the loop stood still for %.1f s", lag_s)
             if self._core is not None:
                 self._perform(self._core.tick(monotonic_ms(), wall_ms()))
+
+    def _tick_ended(self, ticker: asyncio.Future[None]) -> None:
+        # A leader whose time stands still would keep the others from leading and elect nobody itself.
+        if not ticker.cancelled() and (error := ticker.exception()) is not None:
+            _log.error("the tick failed", exc_info=error)
+            self._halt(f"an error of its own: {error!r}")
 
     def _perform(self, effects: list[fx.Effect]) -> None:
         if self._runner is not None:

@@ -113,3 +113,22 @@ async def test_a_snapshot_remembers_from_where_on_it_knows_every_command(tmp_pat
     written = SnapshotFolder(tmp_path / "snapshots", 3).newest(rig.folder.offset)
     assert written.recent.complete_from == rig.folder.recent.complete_from == rig.folder.offset - 2
     assert list(written.recent.items()) == list(rig.folder.recent.items())
+
+
+async def test_a_watchdog_that_fails_stops_the_controller(tmp_path: Path) -> None:
+    halts: list[str] = []
+    log = ControllerLog(
+        ControllerConfig.model_validate({"controller_id": "c1", "data_dir": tmp_path, "kafka": {"bootstrap.servers": "127.0.0.1:1"}}),
+        on_record=lambda offset, data: None,
+        on_halt=halts.append,
+    )
+
+    async def stumble() -> None:
+        raise RuntimeError("planted")
+
+    watch = asyncio.ensure_future(stumble())
+    watch.add_done_callback(log._watch_ended)
+    await asyncio.gather(watch, return_exceptions=True)
+    await until(lambda: halts, "it stops")
+    assert "planted" in halts[0]
+    await log.close(snapshot=False)

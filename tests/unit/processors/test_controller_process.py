@@ -15,6 +15,7 @@ from processors import controller_process
 from processors.config import ControllerConfig
 from processors.controller_process import ControllerProcess
 from tests.support.brokers import free_port
+from tests.support.controller_rig import Rig
 
 
 def config(folder: Path, **changes: object) -> ControllerConfig:
@@ -66,3 +67,17 @@ def test_command_ids_are_16_bytes_and_differ() -> None:
     ids = controller_process.random_ids()
     first, second = next(ids), next(ids)
     assert len(first) == 16 and first != second
+
+
+async def test_a_tick_that_fails_ends_the_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    process = ControllerProcess(config(tmp_path))
+    process._core = Rig().core
+    process._ended = asyncio.get_running_loop().create_future()
+
+    def stumble(now_ms: int, wall_ms: int) -> None:
+        raise AssertionError("planted")
+
+    monkeypatch.setattr(process._core, "tick", stumble)
+    async with asyncio.timeout(20):
+        assert await process.serve() == controller_process.EXIT_HALTED
+    await process.close()
