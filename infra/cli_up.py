@@ -3,30 +3,24 @@
 from __future__ import annotations
 
 import argparse
-import importlib.util
 import os
 import subprocess
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from confluent_kafka import KafkaException
-from confluent_kafka.admin import NewTopic
-
-from events import topics
-from infra import children, cluster_plan, jar_store, kafka_server
-from infra.cli_process import RUNNABLE
+from infra import children, cluster_plan, jar_store, log_topics
+from infra.cli import RELEASE
 from infra.cluster_plan import ClusterOptions, ClusterPlan
-from infra.data_folder import DataFolder
+from infra.data_folder import VERSION_FILE, DataFolder, write_json
 from infra.java import find_java
 from infra.problems import EXIT_DONE, EXIT_USAGE, Problem
 from infra.supervisor import Supervisor
 
 DEFAULT_DIR = ".regent"
-RELEASE = "0.1.0"
 DETACH_TIMEOUT_S = 900.0
 POLL_S = 0.1
 
@@ -105,9 +99,8 @@ def supervise(folder: DataFolder, arguments: argparse.Namespace) -> int:
         plan = cluster_plan.make_plan(folder, identity["cluster_id"], options, java.home, spark_jars)
         if options.base_port != plan.base_port:
             remember_port(folder, identity, options, plan)
-        plan = replace(plan, processes=tuple(spec for spec in plan.processes if _exists(spec.kind)))
         _say(f"cluster {identity['cluster_id']} in {folder.root}, {java}, jars in {kafka_jars.parent}")
-        supervisor = Supervisor(folder, plan, options, _say, lambda kind: _before(kind, plan, len(plan.of_kind("kafka"))))
+        supervisor = Supervisor(folder, plan, options, _say, lambda kind: _before(kind, plan))
         return supervisor.run()
     finally:
         os.close(lock)
@@ -115,8 +108,6 @@ def supervise(folder: DataFolder, arguments: argparse.Namespace) -> int:
 
 def remember_port(folder: DataFolder, identity: dict[str, Any], options: ClusterOptions, plan: ClusterPlan) -> None:
     """Keep the addresses for the next start: brokers and clients know them."""
-    from infra.data_folder import VERSION_FILE, write_json
-
     identity["options"] = {**asdict(options), "base_port": plan.base_port}
     write_json(folder.root / VERSION_FILE, identity)
 
@@ -133,29 +124,11 @@ def refuse_leftovers(folder: DataFolder) -> None:
                       f"'regent down --dir {folder.root}' ends it.")
 
 
-def _exists(kind: str) -> bool:
-    found = importlib.util.find_spec(RUNNABLE[kind].run_module) is not None
-    if not found:
-        _say(f"{kind} is not part of this release yet")
-    return found
-
-
-def _before(kind: str, plan: ClusterPlan, nodes: int) -> None:
-    """What must be there before the processes of a kind start: the topics, before the first controller."""
-    if kind != "controller":
-        return
-    replicas = max(1, nodes)
-    settings = {key: value for key, value in plan.kafka.items() if key != "bootstrap.servers"}
-    wanted = [
-        NewTopic(spec.name, num_partitions=spec.partitions, replication_factor=replicas,
-                 config={**spec.created, "min.insync.replicas": "2" if replicas >= 3 else "1"})
-        for spec in topics.TOPICS
-    ]
-    try:
-        kafka_server.create_topics(plan.kafka["bootstrap.servers"], wanted, settings)
-    except KafkaException as error:
-        raise Problem(f"Kafka not reachable at {plan.kafka['bootstrap.servers']}: {error}",
-                      "Check the address and the --kafka settings.") from error
+def _before(kind: str, plan: ClusterPlan) -> None:
+    """What must be there before the processes of a kind start: a local log's topics, before the first controller."""
+    nodes = len(plan.of_kind("kafka"))
+    if kind == "controller" and nodes:
+        log_topics.create(plan.kafka, nodes)
 
 
 def _words(arguments: argparse.Namespace) -> list[str]:

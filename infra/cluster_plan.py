@@ -152,7 +152,7 @@ def _controllers(
         ProcessSpec(
             name, "controller",
             {"controller_id": name, "listen": listen, "advertise": advertise,
-             "data_dir": str(folder.data_of(name)), "cluster_id": cluster_id, "local_cluster": True,
+             "data_dir": str(folder.data_of(name)), "cluster_id": cluster_id, "local_cluster": not options.kafka and options.kafka_nodes == 1,
              "peers": {n: a[1] for n, a in zip(names, addresses, strict=True) if n != name}, "kafka": kafka},
             (listen,), listen,
         )

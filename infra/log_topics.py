@@ -1,0 +1,37 @@
+"""Create the topics of the log in a local Kafka, as safe as its number of nodes allows.
+
+A foreign Kafka's topics are its operator's to make: controllers check them at start and say what is missing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import NewTopic
+
+from events import topics
+from infra import kafka_server
+from infra.problems import Problem
+
+IN_SYNC_OF_THREE = 2
+
+
+def wanted(nodes: int) -> list[NewTopic]:
+    """Every topic with one replica per node; with three nodes a record is safe when two have it."""
+    in_sync = str(IN_SYNC_OF_THREE if nodes >= 3 else 1)
+    return [
+        NewTopic(spec.name, num_partitions=spec.partitions, replication_factor=nodes,
+                 config={**spec.created, "min.insync.replicas": in_sync})
+        for spec in topics.TOPICS
+    ]
+
+
+def create(kafka: Mapping[str, str], nodes: int) -> list[str]:
+    """Create what is missing; gives the names. Problem when Kafka does not answer."""
+    settings = {key: value for key, value in kafka.items() if key != "bootstrap.servers"}
+    try:
+        return kafka_server.create_topics(kafka["bootstrap.servers"], wanted(nodes), settings)
+    except KafkaException as error:
+        raise Problem(f"Kafka not reachable at {kafka['bootstrap.servers']}: {error.args[0].str()}",
+                      "Check that it runs and the address is right.") from error

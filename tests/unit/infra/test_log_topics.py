@@ -1,0 +1,21 @@
+import pytest
+
+from events import topics
+from infra import log_topics
+from infra.problems import Problem
+
+
+@pytest.mark.parametrize(("nodes", "in_sync"), [(1, "1"), (3, "2")])
+def test_topics_are_as_safe_as_the_number_of_nodes_allows(nodes: int, in_sync: str) -> None:
+    made = {one.topic: one for one in log_topics.wanted(nodes)}
+    assert made.keys() == {spec.name for spec in topics.TOPICS}
+    for spec in topics.TOPICS:
+        one = made[spec.name]
+        assert one.replication_factor == nodes and one.num_partitions == spec.partitions
+        assert one.config["min.insync.replicas"] == in_sync
+        assert all(one.config[name] == value for name, value in spec.required.items())
+
+
+def test_a_kafka_that_does_not_answer_is_one_line() -> None:
+    with pytest.raises(Problem, match="Kafka not reachable at 127.0.0.1:1"):
+        log_topics.create({"bootstrap.servers": "127.0.0.1:1", "socket.timeout.ms": "500"}, 1)
