@@ -16,6 +16,12 @@ from events.producer import LogProducer
 from events.topics import OUTCOMES_TOPIC
 from processors.log_reader import LogReader, newest_published
 
+NEVER_GIVE_UP: Mapping[str, object] = {"delivery.timeout.ms": 0}
+"""
+An outcome that expired while a later one got through would be a gap for ever: publishing goes on behind the newest
+one in the topic. In-flight records are bounded by the backlog, so waiting costs no memory.
+"""
+_EXPIRY = ("delivery.timeout.ms", "message.timeout.ms")
 LOOK_BACK_RECORDS = 100
 """How many unreadable records at the end of the topic are passed over."""
 
@@ -45,7 +51,8 @@ class OutcomePublisher:
         on_result: Callable[[int, bool], None],
         on_fatal: Callable[[str], None],
     ) -> None:
-        self._producer = LogProducer(kafka, OUTCOMES_TOPIC, loop, on_fatal=on_fatal)
+        settings = {name: value for name, value in kafka.items() if name not in _EXPIRY} | dict(NEVER_GIVE_UP)
+        self._producer = LogProducer(settings, OUTCOMES_TOPIC, loop, on_fatal=on_fatal)
         self._on_result = on_result
 
     async def warm_up(self) -> None:

@@ -7,13 +7,16 @@ Refuses to know: any rule; it only carries.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from brokers.remoting.command import RemotingCommand
 from processors import effects as fx
+from processors import snapshot_codec
 from processors.core import ControllerCore, CoreConfig
 from processors.fold import Applied, Folder
+from processors.responses import not_leader
 from processors.state import SETTING_DEDUPE_WINDOW
 from tests.simulation.checkers import DEDUPE_WINDOW
 from tests.simulation.network import End, wake
@@ -26,6 +29,8 @@ if TYPE_CHECKING:
 
 TICK_MS = 50
 APPEND_DEADLINE_MS = 2_000
+SNAPSHOT_EVERY = 25
+SNAPSHOTS_KEPT = 3
 
 
 class ControllerNode:
@@ -41,29 +46,47 @@ class ControllerNode:
         self.wall_shift_ms = 0
         self.core: ControllerCore | None = None
         self.folder = Folder()
+        self.snapshots: dict[int, bytes] = {}
+        self._published_at_start = -1
+        self._to_publish: deque[Outcome] = deque()
         self._wires: dict[int, Wire] = {}
         self._outbound: dict[str, Wire] = {}
-        self._opening: set[str] = set()
 
     # -- life --------------------------------------------------------------------------------------
 
     def start(self) -> None:
-        """Start with an empty memory; the log is folded again from its beginning."""
+        """As `controller_log.catch_up`: the newest snapshot that is not beyond what is published, then the log's tail."""
         self.life += 1
         self.up, self.paused = True, False
-        self.folder = Folder()
+        self._published_at_start = self.cluster.checkers.published_offset
+        self.folder = self._newest_snapshot()
         peers = {name: name for name in self.cluster.controller_names}
         config = CoreConfig(
             self.name, self.name, self.cluster.cluster_id, peers, settings={SETTING_DEDUPE_WINDOW: str(DEDUPE_WINDOW)}
         )
         self.core = ControllerCore(config, self.folder, self._ids())
-        self._wires, self._outbound, self._opening = {}, {}, set()
+        self._wires, self._outbound, self._to_publish = {}, {}, deque()
         self._caught_up = False
         self._catch_up_to = self.cluster.journal.end_offset()
-        self.cluster.journal.reader(self, 0, self._read)
+        self.cluster.journal.reader(self, self.folder.next_offset, self._read)
         self._folded: list[Outcome] = []
         self._begin_when_caught_up()
         self._tick(self.life)
+
+    def _newest_snapshot(self) -> Folder:
+        offset = max((one for one in self.snapshots if one <= self._published_at_start), default=None)
+        if offset is None:
+            return Folder()
+        self.world.count("controller.from_snapshot")
+        return snapshot_codec.load(self.snapshots[offset])
+
+    def _keep_snapshot(self) -> None:
+        folder = self.folder
+        if folder.offset % SNAPSHOT_EVERY == SNAPSHOT_EVERY - 1:
+            still = Folder(folder.state, folder.offset, folder.digest, folder.recent.copy())
+            self.snapshots[folder.offset] = snapshot_codec.dump(still)
+            for old in sorted(self.snapshots)[:-SNAPSHOTS_KEPT]:
+                del self.snapshots[old]
 
     def stop(self) -> None:
         self.up = False
@@ -78,8 +101,7 @@ class ControllerNode:
         if not self._caught_up and self.folder.next_offset >= self._catch_up_to:
             self._caught_up = True
             assert self.core is not None
-            published = self.cluster.checkers.published_offset
-            unpublished = [outcome for outcome in self._folded if outcome.command_offset > published]
+            unpublished = [one for one in self._folded if one.command_offset > self._published_at_start]
             self._folded.clear()
             self.core.start(self.world.now_ms, self._wall(), unpublished)
 
@@ -89,6 +111,7 @@ class ControllerNode:
     def _read(self, offset: int, data: bytes) -> None:
         applied: Applied = self.folder.apply(offset, data)
         self.cluster.checkers.applied(self, applied)
+        self._keep_snapshot()
         if self._caught_up:
             assert self.core is not None
             self._perform(self.core.on_applied(applied, self.world.now_ms, self._wall()))
@@ -114,6 +137,8 @@ class ControllerNode:
         if self.core is not None and self._caught_up:
             peer = f"{wire.end.peer.owner.name}:1"
             self._perform(self.core.on_request(wire.conn_id, peer, request, self.world.now_ms, self._wall()))
+        elif not request.is_oneway:
+            wire.send(not_leader(request))
 
     def _wire_closed(self, wire: Wire) -> None:
         if self._wires.pop(wire.conn_id, None) is not None and self.up and self.core is not None and self._caught_up:
@@ -199,14 +224,27 @@ class ControllerNode:
         self.world.after(self.world.chance.randint(0, 4), answer)
 
     def _do_AskLastPublished(self, effect: fx.AskLastPublished) -> None:
-        published = self.cluster.checkers.published_offset
+        published = None if self.cluster.journal.stalled else self.cluster.checkers.published_offset
         self.world.after(
             2, self._later(lambda core: core.on_last_published(effect.token, published, self.world.now_ms))
         )
 
     def _do_Publish(self, effect: fx.Publish) -> None:
-        self.cluster.checkers.published(self, effect.outcome)
-        offset = effect.outcome.command_offset
+        """In order and without an end: the producer of outcomes never gives up, only a death drops the rest."""
+        self._to_publish.append(effect.outcome)
+        if len(self._to_publish) == 1:
+            wake(self.world, self, 1, self._publish_next)
+
+    def _publish_next(self) -> None:
+        if self.cluster.journal.stalled:
+            self.world.count("outcome_log.late")
+            wake(self.world, self, TICK_MS, self._publish_next)
+            return
+        outcome = self._to_publish.popleft()
+        self.cluster.checkers.published(self, outcome)
+        if self._to_publish:
+            wake(self.world, self, self.world.between(0, 2), self._publish_next)
+        offset = outcome.command_offset
         self.world.after(2, self._later(lambda core: core.on_publish_result(offset, True, self.world.now_ms)))
 
     def _do_CloseConnection(self, effect: fx.CloseConnection) -> None:

@@ -50,6 +50,7 @@ def required() -> list[str]:
     names += [f"journal.{event}" for event in JOURNAL]
     names += [f"label.{label}" for label in LABELS]
     names += ["replica.truncated", "disk.error", "disk.unflushed_bytes_lost", "start.other_boot", "start.io_error"]
+    names += ["controller.from_snapshot", "outcome_log.late"]
     return [name for name in names if name not in NOT_PRODUCED]
 
 

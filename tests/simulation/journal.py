@@ -31,13 +31,13 @@ class Journal:
         """Append; `answered(offset)` may never come, and may come long after the caller gave up."""
         life, chance = node.life, self.world.chance
         delay_ms = chance.randint(*APPEND_MS)
-        if self.stalled or self._strikes():
+        if self.stalled or self.strikes():
             self.world.count("journal.append_late")
             delay_ms += chance.randint(*STALL_MS)
             if chance.randrange(4) == 0:
                 self.world.count("journal.append_lost")
                 return
-        lose_answer, twice = self._strikes(), self._strikes()
+        lose_answer, twice = self.strikes(), self.strikes()
 
         def land() -> None:
             offset = len(self.records)
@@ -56,7 +56,8 @@ class Journal:
             self.world.count("journal.append_twice")
             self.world.after(delay_ms + chance.randint(*STALL_MS), self._land_again(data))
 
-    def _strikes(self) -> bool:
+    def strikes(self) -> bool:
+        """The log is in trouble just now."""
         return bool(self.stall_one_in) and self.world.one_in(self.stall_one_in)
 
     def _land_again(self, data: bytes) -> Callable[[], None]:

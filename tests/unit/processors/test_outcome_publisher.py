@@ -1,12 +1,14 @@
 """Outcomes into their topic, and where it ends (design D7)."""
 
 import asyncio
+import socket
 
 from events.outcomes import Outcome
 from events.producer import LogProducer
 from events.topics import OUTCOMES_TOPIC
 from processors.log_reader import LogReader
 from processors.outcome_publisher import OutcomePublisher, last_published
+from tests.support.brokers import until
 from tests.support.mock_kafka import mock_kafka
 
 
@@ -43,3 +45,22 @@ async def test_an_unreadable_record_at_the_end_is_passed_over() -> None:
         reader = LogReader(kafka)
         assert last_published(reader) == 4
         reader.close()
+
+
+async def test_no_outcome_expires_while_the_log_is_away() -> None:
+    """Else a later one could get through first, and what expired would be missing for ever."""
+    with socket.socket() as nobody:
+        nobody.bind(("127.0.0.1", 0))  # bound, never listening: every connection is refused
+        kafka = {"bootstrap.servers": f"127.0.0.1:{nobody.getsockname()[1]}", "delivery.timeout.ms": "100", "request.timeout.ms": "50"}
+        loop = asyncio.get_running_loop()
+        results: list[bool] = []
+        publisher = OutcomePublisher(kafka, loop, lambda offset, ok: results.append(ok), lambda why: None)
+        publisher.publish(outcome(4))
+        expired: list[int | None] = []
+        impatient = LogProducer(kafka, OUTCOMES_TOPIC, loop)
+        impatient.append(b"appended after the outcome", expired.append)
+        await until(lambda: expired, "an ordinary record expires")
+        assert results == []
+        await impatient.close()
+        await publisher.close()
+        assert results == [False]
