@@ -16,7 +16,8 @@ from infra.workload.client import CallFailed, WorkloadClient
 from infra.workload.ledger import Comparison, compare, read_ledger
 from infra.workload.message import sequence_of
 from tests.bench.calls import NS_PER_MS, Recovery, recovery
-from tests.bench.cluster import BenchFailed, Sending
+from tests.bench.cluster import BenchFailed, Caller
+from tests.bench.figure import Figure, at_most
 
 QUEUES = 4
 READ_TIMEOUT_MS = 5_000
@@ -38,11 +39,21 @@ class Blow:
         return {"target": self.target, **asdict(self.seen)}
 
 
-def seen_by(sending: Sending, at_ns: int, target: str) -> Blow:
-    """Wait until sending is calm again and give what the client saw of the blow up to now."""
-    sending.wait_success_after(at_ns, SEND_WITHIN_S)
-    sending.wait_calm()
-    return Blow(at_ns, target, recovery(sending.calls(), at_ns, time.monotonic_ns()))
+def seen_by(caller: Caller, at_ns: int, target: str) -> Blow:
+    """Wait until the caller is calm again and give what it saw of the blow up to now."""
+    caller.wait_success_after(at_ns, SEND_WITHIN_S)
+    caller.wait_calm()
+    return Blow(at_ns, target, recovery(caller.calls(), at_ns, time.monotonic_ns()))
+
+
+def failed_calls(caller: Caller, from_ns: int) -> int:
+    """How many of its calls failed since then."""
+    return sum(not call.ok and call.ended_ns >= from_ns for call in caller.calls())
+
+
+def longest(blows: Sequence[Blow]) -> Blow:
+    """The one that took longest, of several callers that saw the same."""
+    return max(blows, key=lambda blow: blow.seen.rto_ms or 0.0)
 
 
 def recovery_times(blows: Sequence[Blow]) -> list[float]:
@@ -50,7 +61,7 @@ def recovery_times(blows: Sequence[Blow]) -> list[float]:
     times = []
     for blow in blows:
         if blow.seen.failed_calls and blow.seen.rto_ms is None:
-            raise BenchFailed(f"sending did not recover from the blow at {blow.target}")
+            raise BenchFailed(f"the client did not recover from the blow at {blow.target}")
         times.append(round((blow.seen.rto_ms or 0.0) / 1000, 3))
     return times
 
@@ -86,11 +97,20 @@ async def _read_all(name_server: str, topic: str) -> list[tuple[int, int, int]]:
     return [one for queue in queues for one in queue if one[2] != CORRUPT]
 
 
-def read_back(sending: Sending, name_server: str) -> tuple[Comparison, int]:
+def read_back(sending: Caller, name_server: str) -> tuple[Comparison, int]:
     """Everything stored against everything acknowledged; gives the comparison and how many were acknowledged."""
     ledger = read_ledger(sending.ledger)
     try:
-        stored = asyncio.run(_read_all(name_server, sending.topic))
+        stored = asyncio.run(_read_all(name_server, sending.name))
     except CallFailed as failed:
         raise BenchFailed(f"reading back failed at {failed.address}: {failed.reason}") from failed
     return compare(ledger, stored), len(ledger.acknowledged)
+
+
+def loss(row: str, sending: Caller, name_server: str) -> Figure:
+    """The figure that must be 0 whatever was hit."""
+    found, acknowledged = read_back(sending, name_server)
+    return Figure(
+        row, "acknowledged messages lost", "messages", len(found.lost), floor=at_most(0), goal=at_most(0), required=True,
+        note=f"of {acknowledged} acknowledged, read back from the log; {found.duplicated} stored twice, {found.out_of_order} out of order",
+    )  # fmt: skip

@@ -1,4 +1,4 @@
-"""A local cluster under the benchmark, driven by the `regent` command line; questions, blows, a sending process.
+"""A local cluster under the benchmark, driven by the `regent` command line; questions, blows, and processes that call it all the time.
 
 Refuses to know which row does what and why.
 """
@@ -11,7 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -25,8 +25,8 @@ ROOT = Path(__file__).resolve().parents[2]
 POLL_S = 0.02
 WHOLE_WITHIN_S = 90.0
 CALM_WITHIN_S = 60.0
-CALM_CALLS = 400
-SENDER_STOP_S = 25.0
+CALM_CALLS = 100
+CALLER_STOP_S = 25.0
 UP_WITHIN_S = 300.0
 DOWN_WITHIN_S = 120.0
 
@@ -132,12 +132,38 @@ class BenchCluster:
         self.wait("the whole SyncStateSet", whole, WHOLE_WITHIN_S)
         return found[0]
 
-    # -- sending --------------------------------------------------------------------------------------------------
+    # -- clients --------------------------------------------------------------------------------------------------
 
     @contextmanager
-    def sending(self, topic: str, *, rate: float = 500.0, name_server: str | None = None) -> Iterator[Sending]:
+    def sending(self, topic: str, *, rate: float = 500.0) -> Iterator[Caller]:
         """A sending process for the time of the block."""
-        one = Sending(self, topic, rate, name_server or self.name_server)
+        flags = ["--name-server", self.name_server, "--rate", str(rate), "--status", str(self._home() / f"{topic}.json")]
+        with self._calling(topic, "tests.bench.sender", "--topic", topic, *flags) as caller:
+            yield caller
+
+    @contextmanager
+    def asking(self) -> Iterator[list[Caller]]:
+        """For every controller a process that asks it for decisions, and another one when it does not answer."""
+        addresses = self.controllers
+        with ExitStack() as stack:
+            callers = []
+            for number in range(len(addresses)):
+                order = [*addresses[number:], *addresses[:number]]
+                flags = [word for address in order for word in ("--controller", address)]
+                callers.append(stack.enter_context(self._calling(f"asker-{number}", "tests.bench.asker", *flags)))
+            yield callers
+
+    def _home(self) -> Path:
+        home = self.folder.root / "data" / "bench"
+        home.mkdir(parents=True, exist_ok=True)
+        return home
+
+    @contextmanager
+    def _calling(self, name: str, module: str, *flags: str) -> Iterator[Caller]:
+        home = self._home()
+        # A name may come again in another row: each block has a file of its own.
+        ledger = home / f"{name}-{len(list(home.glob('*.calls')))}.calls"
+        one = Caller(self, name, ledger, [sys.executable, "-m", module, "--out", str(ledger), *flags])
         try:
             one.wait_calm()
             yield one
@@ -149,47 +175,41 @@ class BenchCluster:
         self.wait(f"the end of process {pid}", lambda: not children.is_alive(pid), 10.0)
 
 
-class Sending:
-    """A sending process and what it has seen so far."""
+class Caller:
+    """A process that calls all the time, and what it has seen so far."""
 
-    def __init__(self, cluster: BenchCluster, topic: str, rate: float, name_server: str) -> None:
+    def __init__(self, cluster: BenchCluster, name: str, ledger: Path, command: list[str]) -> None:
         self._cluster = cluster
-        self.topic = topic
-        home = cluster.folder.root / "data" / "bench"
-        home.mkdir(parents=True, exist_ok=True)
-        self.ledger = home / f"{topic}.calls"
-        self._log = CallLog(self.ledger)
-        self._output = home / f"{topic}.out"
-        command = [
-            sys.executable, "-m", "tests.bench.sender", "--name-server", name_server, "--topic", topic, "--out",
-            str(self.ledger), "--status", str(home / f"{topic}.json"), "--rate", str(rate),
-        ]  # fmt: skip
+        self.name = name
+        self.ledger = ledger
+        self._log = CallLog(ledger)
+        self._output = ledger.with_suffix(".out")
         self._child = children.spawn(command, self._output, cwd=ROOT)
 
     def calls(self) -> list[Call]:
         """Calls that have ended. BenchFailed when the process has."""
         if self._child.poll() is not None:
             tail = " | ".join(children.last_lines(self._output, 3))
-            raise BenchFailed(f"the sending process ended with {self._child.returncode}: {tail}")
+            raise BenchFailed(f"{self.name} ended with {self._child.returncode}: {tail}")
         return self._log.calls()
 
     def wait_calm(self, count: int = CALM_CALLS) -> None:
         """`count` calls from now on succeed one after the other."""
         start = len(self.calls())
         self._cluster.wait(
-            "a calm stretch of sending", lambda: len(self.calls()) >= start + count and is_calm(self.calls(), count), CALM_WITHIN_S
+            f"a calm stretch of {self.name}", lambda: len(self.calls()) >= start + count and is_calm(self.calls(), count), CALM_WITHIN_S
         )
 
     def wait_success_after(self, at_ns: int, limit_s: float) -> None:
         """A call that was begun after that moment succeeds."""
         self._cluster.wait(
-            "a successful send", lambda: any(c.ok and c.invoked_ns > at_ns for c in reversed(self.calls()[-2000:])), limit_s
+            f"a success of {self.name}", lambda: any(c.ok and c.invoked_ns > at_ns for c in reversed(self.calls()[-2000:])), limit_s
         )
 
     def stop(self) -> None:
         """End the process; what is under way is finished first."""
         if self._child.poll() is None:
-            children.stop(self._child, SENDER_STOP_S)
+            children.stop(self._child, CALLER_STOP_S)
 
 
 def kill(pid: int) -> int:

@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
-from tests.bench.rows import broker_send, fold_rate, ha_copy, rto_killed_master
+from tests.bench.rows import (
+    broker_send, controller_killed, decisions, fold_rate, ha_copy, log_leader, queryable_row, rto_java, rto_killed_master,
+    rto_paused_master, slave_gap,
+)  # fmt: skip
 from tests.bench.run_context import Row
 
 ROWS = (
     Row("fold", "bytes of the log to state and digest, one core, against decoding alone", fold_rate.measure),
     Row("ha-copy", "an empty slave copies a log, against sendfile -> recv -> file write", ha_copy.measure),
     Row("rto-killed-master", "RTO after kill -9 of the master, own client; nothing lost", rto_killed_master.measure, required=True),
+    Row("slave-gap", "longest gap between answers when a slave dies or is paused", slave_gap.measure),
+    Row("controller-killed", "active controller killed, seen by one who asks; failed sends", controller_killed.measure),
+    Row("rto-paused-master", "RTO when the master is paused, fast timers, own client", rto_paused_master.measure, required=True),
+    Row("decisions", "durable decisions through Kafka and Faust, against a bare producer and consumer", decisions.measure),
     Row("broker-send", "pipelined sends of 1 KiB at one broker, against the store and an echo server", broker_send.measure),
+    Row("log-leader", "the log's leader killed or paused on three Kafka nodes, seen by one who asks", log_leader.measure),
+    Row("rto-java", "RTO of the released Java client, tuned and stock (tests/interop)", rto_java.measure, required=True),
+    Row("queryable-row", "command to queryable row in Delta, against a bare append", queryable_row.measure),
 )

@@ -11,10 +11,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tests.bench import detection
 from tests.bench.cluster import BenchCluster
 from tests.bench.figure import Figure
 
-ROOT = Path(__file__).resolve().parents[2]
+BARE_RECOVERIES = 5
 
 
 @dataclass
@@ -24,6 +25,7 @@ class Bench:
     work: Path
     python: str = sys.executable
     began: float = field(default_factory=time.monotonic)
+    _bare: list[float] = field(default_factory=list)
     _clusters: dict[str, BenchCluster] = field(default_factory=dict)
 
     @property
@@ -56,6 +58,12 @@ class Bench:
     def plain_cluster(self) -> BenchCluster:
         """One Kafka node, two controllers, three replicas, no tables."""
         return self.cluster("plain", "--replicas", "3", "--controllers", "2", "--kafka-nodes", "1", "--no-land")
+
+    def bare_recoveries(self) -> list[float]:
+        """Recoveries of a client whose server is killed and who knows another one, in s; measured once a run."""
+        if not self._bare:
+            self._bare = detection.bare_recoveries(BARE_RECOVERIES)
+        return self._bare
 
     def drop(self, name: str) -> None:
         """Stop a cluster, if it is there."""

@@ -8,11 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-import subprocess
-import sys
+import socket
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,13 +18,13 @@ from brokers.remoting import codec
 from brokers.remoting.command import RemotingCommand
 from brokers.remoting.connection import Connection
 from brokers.remoting.server import RemotingServer
-from infra import children, process_status
 from infra.ports import pick_block, split_address
 from infra.workload.message import body_of
 from tests.bench import pipelined
 from tests.bench.apart import apart, cpu_seconds, running
-from tests.bench.cluster import ROOT, BenchCluster, BenchFailed
+from tests.bench.cluster import BenchFailed
 from tests.bench.figure import Figure, at_least
+from tests.bench.own_set import own_set
 from tests.bench.replica_ends import message
 from tests.bench.run_context import Bench
 from tests.bench.samples import median
@@ -100,33 +97,6 @@ def put_alone(root: Path, count: int) -> tuple[float, float]:
     return single, grouped
 
 
-@contextmanager
-def lone_broker(cluster: BenchCluster, home: Path) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
-    """A broker of its own set at the cluster's controllers; leads alone. Gives its address and process."""
-    first = pick_block(4)
-    address = f"127.0.0.1:{first + 2}"
-    command = [
-        sys.executable, "-m", "infra", "broker", "--broker-name", SET_NAME, "--listen", address, "--ha-listen",
-        f"127.0.0.1:{first + 3}", "--no-second-listen", "--store-dir", str(home / "store"), "--min-in-sync-replicas", "1",
-        "--name-servers", cluster.name_server, "--log-file", str(home / "broker.log"),
-    ]  # fmt: skip
-    for controller in cluster.controllers:
-        command += ["--controllers", controller]
-    child = children.spawn(command, home / "broker.out", cwd=ROOT)
-
-    def leads() -> bool:
-        if child.poll() is not None:
-            raise BenchFailed(f"the broker ended: {' | '.join(children.last_lines(home / 'broker.out', 3))}")
-        status = process_status.ask_once(address, 500)
-        return bool(status and status.get("role") == "MASTER" and status.get("ready"))
-
-    try:
-        cluster.wait("the lone broker's mastership", leads, UP_WITHIN_S)
-        yield address, child
-    finally:
-        children.stop(child, 10.0)
-
-
 def _turns(address: str, pid: int) -> list[Turn]:
     target = split_address(address)
     found = []
@@ -147,8 +117,6 @@ def _echo_turns() -> list[float]:
 
 
 def _wait_listening(port: int) -> None:
-    import socket
-
     deadline = time.monotonic() + UP_WITHIN_S
     while True:
         try:
@@ -163,9 +131,11 @@ def _wait_listening(port: int) -> None:
 def measure(bench: Bench) -> list[Figure]:
     cluster = bench.plain_cluster()
     home = bench.folder("broker-send")
-    with lone_broker(cluster, home) as (address, child):
+    with own_set(cluster, home, SET_NAME, 1, "--min-in-sync-replicas", "1") as brokers:
+        brokers.create_topic(TOPIC)
+        address, child = brokers.members[0].address, brokers.members[0].child
         bench.say(f"{TURNS} x {MESSAGES} messages of 1 KiB at one broker, {WINDOW} under way")
-        alone = apart(send_alone, split_address(address), 500)  # makes the topic, warms up
+        alone = apart(send_alone, split_address(address), 500)  # warms up too
         turns = _turns(address, child.pid)
     bench.say("the same at an echo server, and into the store alone")
     echo = _echo_turns()

@@ -1,0 +1,80 @@
+"""A process that asks controllers for a decision all the time and writes down every call, as `sender` does.
+
+It asks one controller until a call fails, then the next one; a repeated question keeps its command id. The decision is
+harmless: a broker id for an applicant that has it already, a record of the log each time (1013).
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import signal
+import sys
+import time
+import uuid
+from pathlib import Path
+
+from brokers.controller_messages import Introduction, apply_broker_id
+from brokers.remoting.client import RemotingClient
+from brokers.remoting.command import RemotingCommand
+from brokers.remoting.connection import RemotingError
+from infra.workload.process import stop_on_signals
+
+TIMEOUT_MS = 500
+PACE_S = 0.02
+RETRY_PAUSE_S = 0.01
+SET_NAME = "bench-asked"
+CHECK_CODE = "127.0.0.1:1;bench"
+ME = Introduction("regent", SET_NAME, "127.0.0.1:1", "127.0.0.1:2", "bench")
+
+
+class Asker:
+    """One question at a time, again until it is answered."""
+
+    def __init__(self, controllers: list[str], out: Path) -> None:
+        self._controllers = controllers
+        self._at = 0
+        self._file = os.open(out, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+        self._client = RemotingClient(connect_timeout_ms=TIMEOUT_MS)
+
+    async def run(self, stop: asyncio.Event) -> None:
+        sequence = 0
+        while not stop.is_set():
+            request = apply_broker_id(ME, 1, CHECK_CODE, uuid.uuid4().hex)
+            while not await self._ask(sequence, request) and not stop.is_set():
+                self._at = (self._at + 1) % len(self._controllers)
+                await asyncio.sleep(RETRY_PAUSE_S)
+            sequence += 1
+            await asyncio.sleep(PACE_S)
+        await self._client.close()
+
+    async def _ask(self, sequence: int, request: RemotingCommand) -> bool:
+        address = self._controllers[self._at]
+        os.write(self._file, b"S %d 0 %d\n" % (sequence, time.monotonic_ns()))
+        try:
+            answer = await self._client.call(address, request, TIMEOUT_MS)
+            reason = "" if answer.code == 0 else f"code {answer.code} {answer.remark or ''}"
+        except (RemotingError, OSError) as error:
+            reason = f"{type(error).__name__}: {error}"
+        if reason:
+            line = f"U {sequence} {time.monotonic_ns()} {address}: {' '.join(reason.split())}"
+            os.write(self._file, f"{line[:200]}\n".encode())
+            return False
+        os.write(self._file, b"A %d 0 0 %d\n" % (sequence, time.monotonic_ns()))
+        return True
+
+
+async def run(arguments: list[str]) -> int:
+    flags = argparse.ArgumentParser(description="Ask controllers for decisions and write down the times of every call.")
+    flags.add_argument("--controller", action="append", required=True, metavar="HOST:PORT")
+    flags.add_argument("--out", type=Path, required=True)
+    given = flags.parse_args(arguments)
+    stop = stop_on_signals()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    await Asker(given.controller, given.out).run(stop)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(asyncio.run(run(sys.argv[1:])))
