@@ -14,7 +14,8 @@ from brokers.remoting.codes import RequestCode
 from processors import triggers
 from processors.decide_refusals import Refusal
 from tests.simulation.cluster import Cluster, Shape
-from tests.simulation.faults import Faults, Mix
+from tests.simulation.faults import Faults
+from tests.simulation.mixes import Mix
 from tests.simulation.world import World
 
 HA_FRAMES = ("handshake", "handshake_reply", "transfer", "heartbeat", "ack")

@@ -9,11 +9,11 @@ Refuses to know: what the nodes do about it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from tests.simulation.ghost import Ghosts
+from tests.simulation.mixes import Mix, mix_of
 from tests.simulation.odd_requests import Operator
 
 if TYPE_CHECKING:
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from tests.simulation.cluster import Cluster
     from tests.simulation.controller_node import ControllerNode
 
-EVERY_MS = (150, 1_800)
 DOWN_MS = (30, 3_000)
 PAUSE_MS = (100, 7_000)
 CUT_MS = (100, 6_000)
@@ -29,33 +28,6 @@ STALL_MS = (100, 5_000)
 CLOCK_JUMP_MS = 3_600_000
 UNSEEN_MS = (11_000, 15_000)
 INSIDE_EFFECTS_MAX = 40
-
-
-@dataclass(frozen=True, slots=True)
-class Mix:
-    """How a world is plagued. `weights`: fault kind to how often; empty: drawn by the seed, so that rare
-    combinations meet partners that are frequent somewhere."""
-
-    weights: Mapping[str, int] = field(default_factory=dict)
-    every_ms: tuple[int, int] = EVERY_MS
-    stall_one_in: int | None = None
-    odd: bool = True
-
-
-MIXES: tuple[Mix, ...] = (
-    Mix({"lose_sight": 1}, every_ms=(1_500, 3_000), stall_one_in=0),
-    Mix({"kill_broker": 3, "restart_master": 2, "designate": 2, "kill_inside": 3, "kill_leader": 1}, every_ms=(40, 500)),
-    Mix({"lose_power": 4, "wipe_disk": 2, "kill_master": 2, "disk_error": 4, "restart_master": 1}, every_ms=(300, 1_500)),
-    Mix({"suspect": 3, "pause_broker": 2, "isolate": 2, "cut": 2, "designate": 1}, every_ms=(100, 900), stall_one_in=15),
-    Mix({"kill_leader": 4, "pause_controller": 3, "journal_stall": 1, "kill_both": 2}, every_ms=(100, 900), stall_one_in=15),
-)
-"""Directed worlds: what meets too seldom when everything is mixed."""
-DIRECTED_ONE_IN = 2
-
-
-def mix_of(seed: int) -> Mix:
-    """Every second world is a directed one, each kind in its turn."""
-    return Mix() if seed % DIRECTED_ONE_IN else MIXES[seed // DIRECTED_ONE_IN % len(MIXES)]
 
 
 class Faults:

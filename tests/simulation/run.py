@@ -24,7 +24,8 @@ if __package__ in (None, ""):  # started as a file: the root of the project come
 
 from tests.simulation.cluster import Cluster, Shape
 from tests.simulation.coverage import missing
-from tests.simulation.faults import Faults, Mix
+from tests.simulation.faults import Faults
+from tests.simulation.mixes import Mix
 from tests.simulation.world import InvariantBroken, World
 
 FAULTY_MS = 25_000

@@ -23,7 +23,7 @@ from brokers.replica.transitions import RoleTransitions
 from processors import decide, decide_elect, decide_replicas, elect_candidates
 from processors.decide_refusals import Refusal
 from processors.fold_repeats import RecentCommands
-from tests.simulation.faults import Mix
+from tests.simulation.mixes import Mix
 from tests.simulation.run import run_world
 from tests.simulation.test_simulation import say
 from tests.simulation.world import InvariantBroken, World

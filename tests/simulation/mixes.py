@@ -1,0 +1,39 @@
+"""
+How worlds are plagued: which faults, how often, and the directed worlds that bring together what seldom meets.
+
+Refuses to know: what a fault does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+EVERY_MS = (150, 1_800)
+
+
+@dataclass(frozen=True, slots=True)
+class Mix:
+    """How a world is plagued. `weights`: fault kind to how often; empty: drawn by the seed, so that rare
+    combinations meet partners that are frequent somewhere."""
+
+    weights: Mapping[str, int] = field(default_factory=dict)
+    every_ms: tuple[int, int] = EVERY_MS
+    stall_one_in: int | None = None
+    odd: bool = True
+
+
+MIXES: tuple[Mix, ...] = (
+    Mix({"lose_sight": 1}, every_ms=(1_500, 3_000), stall_one_in=0),
+    Mix({"kill_broker": 3, "restart_master": 2, "designate": 2, "kill_inside": 3, "kill_leader": 1}, every_ms=(40, 500)),
+    Mix({"lose_power": 4, "wipe_disk": 2, "kill_master": 2, "disk_error": 4, "restart_master": 1}, every_ms=(300, 1_500)),
+    Mix({"suspect": 3, "pause_broker": 2, "isolate": 2, "cut": 2, "designate": 1}, every_ms=(100, 900), stall_one_in=15),
+    Mix({"kill_leader": 4, "pause_controller": 3, "journal_stall": 1, "kill_both": 2}, every_ms=(100, 900), stall_one_in=15),
+)
+"""Directed worlds: what meets too seldom when everything is mixed."""
+DIRECTED_ONE_IN = 2
+
+
+def mix_of(seed: int) -> Mix:
+    """Every second world is a directed one, each kind in its turn."""
+    return Mix() if seed % DIRECTED_ONE_IN else MIXES[seed // DIRECTED_ONE_IN % len(MIXES)]
