@@ -142,7 +142,6 @@ def role_notice(message: RemotingCommand, source: str) -> RoleNotice | None:
     address = ext.get("masterAddress") or None
     if address is None:
         master_id = None
-    regent = "regentMasterEpoch" in ext
     members, set_epoch = _set_of(message)
     return RoleNotice(
         master_id=master_id,
@@ -154,7 +153,8 @@ def role_notice(message: RemotingCommand, source: str) -> RoleNotice | None:
         replicas=read_replicas(message),
         at_risk=ext.get("regentAtRisk") == "true",
         source=source,
-        regent_master=regent,
+        # The controller may be ours and the master a Java broker: that one never tells its HA address.
+        regent_master="regentMasterHaAddress" in ext,
     )
 
 

@@ -79,3 +79,10 @@ def test_a_refused_proposal_tells_the_present_set() -> None:
 @pytest.mark.parametrize(("address", "ha_address"), [("h:10911", "h:10912"), ("h:65535", None), ("nowhere", None)])
 def test_the_usual_ha_port_is_the_next_one(address: str, ha_address: str | None) -> None:
     assert messages.usual_ha_address(address) == ha_address
+
+
+def test_a_java_master_under_a_controller_of_ours_is_known_as_such() -> None:
+    """Its epoch entries may lag behind the controller's epoch, so its slaves must not insist on that one."""
+    ext = {"masterBrokerId": "2", "masterAddress": "h:10911", "masterEpoch": "5", "regentMasterEpoch": "5"}
+    notice = messages.role_notice(RemotingCommand.request(1008, ext), "notify")
+    assert notice is not None and notice.master_ha_address == "h:10912" and not notice.regent_master
