@@ -67,12 +67,12 @@ class RoleSwitch:
             self._service.mastership_over()
 
     def other_members(self) -> dict[int, str]:
-        """Remoting addresses of the other members of the set; empty text for one whose address is not known."""
+        """Remoting addresses of the other members, those about to join included; empty text for an unknown address."""
         core = self._core
         if core is None:
             return {}
         addresses = self._addresses()
-        return {member: addresses.get(member, "") for member in core.sync_state_set if member != core.broker_id}
+        return {member: addresses.get(member, "") for member in core.acknowledging_members if member != core.broker_id}
 
     def route_entry(self) -> RouteEntry | None:
         """What name servers are told now; nothing before there is a role, or while this broker is fenced."""
@@ -95,7 +95,7 @@ class RoleSwitch:
             if core is None:
                 continue
             self._note_clean()
-            standing = (core.master_epoch, core.sync_state_set)
+            standing = (core.master_epoch, core.acknowledging_members)
             if self._roles.serving and standing != agreed and await self._changes.agree():
                 agreed = standing
             if self._forwarder.forwarded > forwarded:

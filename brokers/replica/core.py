@@ -90,6 +90,11 @@ class ReplicaCore:
         return self._roles.sync_state_set
 
     @property
+    def acknowledging_members(self) -> tuple[int, ...]:
+        """Everybody whose acknowledgement a promise needs: the set, and who may be about to join it (S1, S3)."""
+        return self._roles.acknowledging_members
+
+    @property
     def set_epoch(self) -> int:
         return self._roles.set_epoch
 

@@ -66,6 +66,10 @@ class RoleTransitions:
         return tuple(sorted(self.master.sync.confirmed)) if self.master else self._members
 
     @property
+    def acknowledging_members(self) -> tuple[int, ...]:
+        return tuple(sorted(self.master.sync.union)) if self.master else self._members
+
+    @property
     def set_epoch(self) -> int:
         return self.master.sync.set_epoch if self.master else self._set_epoch
 

@@ -118,6 +118,7 @@ class ClientService:
             if topics.get(RETRY_PREFIX + name) is None
         ]
         if retry and topics.put(retry, wall_ms):
+            self._changes.not_held_yet(retry)
             self._tables.save_topics()
             self._routes_changed()
 

@@ -73,7 +73,8 @@ class TopicChanges:
         for name in names:
             if self._running.get(name) is task:
                 del self._running[name]
-                if held:
+                # A topic that could not even enter the table is nobody's to hold: strangers can name many.
+                if held or self._tables.topics.get(name) is None:
                     self.unheld.discard(name)
 
     async def _put(self, configs: list[TopicConfig]) -> Refusal | None:
@@ -134,6 +135,11 @@ class TopicChanges:
         if missing:
             _log.warning("topics restored from the log: %s", ", ".join(config.name for config in missing)[:400])
             self._tables.topics.put(missing, self._clock.wall_ms())
+            self.not_held_yet(missing)
+
+    def not_held_yet(self, configs: Iterable[TopicConfig]) -> None:
+        """These are in the table without the members' knowledge: the next send to one waits until they hold it."""
+        self.unheld |= {config.name for config in configs}
 
     def take_over(self, table: TopicTable, master_epoch: int) -> bool:
         """A slave takes its master's table; False when it comes from a mastership that is over or from this broker's own."""

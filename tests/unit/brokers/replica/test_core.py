@@ -148,6 +148,8 @@ def test_a_poll_does_not_drop_an_unresolved_proposal() -> None:
     world.write(1)
     world.notify(1, 1, 1, (1, 2), set_epoch=11)  # a read of the base: our answer may be on its way
     assert confirm_of(world, 1) == before
+    core = world.nodes[1].core
+    assert (core.sync_state_set, core.acknowledging_members) == ((1, 2), (1, 2, 3))
     world.notify(1, 1, 1, (1, 2), set_epoch=12)  # the set moved on: with base 11 it can never be accepted
     assert confirm_of(world, 1) == before + RECORD_BYTES
 

@@ -32,3 +32,13 @@ async def test_a_mastership_shows_in_the_tables_version(tmp_path: Path) -> None:
     async with Desk(tmp_path) as desk:
         desk.lead(7)
         assert desk.tables.topics.version.state_version == 7
+
+
+async def test_a_retry_topic_made_by_a_greeting_is_held_by_the_members_before_a_send_to_it_counts(tmp_path: Path) -> None:
+    async with Desk(tmp_path / "m") as master, Desk(tmp_path / "s") as slave:
+        master.lead()
+        slave.follow(master.address)
+        master.members = {2: slave.address}
+        master.service.ensure_groups(["g"])
+        assert (await master.ask(send_request("%RETRY%g", b"x"))).code == 0
+        assert slave.tables.topics.get("%RETRY%g") is not None

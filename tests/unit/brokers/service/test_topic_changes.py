@@ -3,7 +3,10 @@
 import asyncio
 from pathlib import Path
 
+import pytest
+
 from brokers.remoting.command import RemotingCommand
+from brokers.service import topics
 from brokers.service.topics import TopicConfig, TopicTable
 from tests.support.brokers import free_port, send_request, until
 from tests.support.client_service import Desk
@@ -98,3 +101,21 @@ async def test_a_deleted_topic_leaves_table_and_offsets(tmp_path: Path) -> None:
         desk.tables.offsets.commit("g", "T", 0, 1, 1)
         assert (await desk.ask(RemotingCommand.request(215, {"topic": "T"}))).code == 0
         assert desk.tables.topics.get("T") is None and desk.tables.offsets.query("g", "T", 0) is None
+
+
+async def test_a_topic_that_came_back_from_the_log_waits_for_its_members_too(tmp_path: Path) -> None:
+    async with Desk(tmp_path / "m") as master, Desk(tmp_path / "s") as slave:
+        master.lead()
+        slave.follow(master.address)
+        master.changes.restore([("T", 1)])
+        master.members = {2: slave.address}
+        assert (await master.ask(send_request("T", b"x", 1))).code == 0
+        assert slave.tables.topics.get("T") == TopicConfig("T", 2, 2) and not master.changes.unheld
+
+
+async def test_a_topic_that_found_no_room_is_not_remembered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with Desk(tmp_path) as master:
+        master.lead()
+        monkeypatch.setattr(topics, "TOPICS_MAX", len(master.tables.topics.configs))
+        assert (await master.ask(send_request("T", b"x"))).code == 1
+        assert master.tables.topics.get("T") is None and not master.changes.unheld
