@@ -15,7 +15,7 @@ from random import SystemRandom
 
 import pytest
 
-from tests.simulation.coverage import missing
+from tests.simulation.coverage import NOT_PRODUCED, everything, missing, required
 from tests.simulation.run import Report, run_many, run_world
 from tests.simulation.world import World
 
@@ -63,6 +63,13 @@ def test_everything_that_can_happen_did_happen(series: Report) -> None:
     assert series.failed_seed is None, "the series ended early"
     unseen = missing(series.counts)
     assert not unseen, f"never seen in {series.counts['seeds']} worlds: {', '.join(unseen)}"
+
+
+def test_what_was_never_seen_is_named_and_every_exception_is_still_one() -> None:
+    assert missing({}) == required()
+    assert missing(dict.fromkeys(required(), 1)) == []
+    assert set(NOT_PRODUCED) <= set(everything()), "an exception for something that does not exist"
+    assert all(NOT_PRODUCED.values()), "an exception without a reason"
 
 
 @pytest.mark.parametrize("seed", KNOWN_SEEDS)
