@@ -21,8 +21,8 @@ class JsonFile:
     """One document, a JSON object. Keys are text: unquoted integer keys of the Java side become their digits."""
 
     def __init__(self, path: Path | str) -> None:
-        self._path = Path(path)
-        self._backup = self._path.with_name(self._path.name + ".bak")
+        self.path = Path(path)
+        self._backup = self.path.with_name(self.path.name + ".bak")
         self._worth_keeping = True
 
     def load(self) -> dict[str, object] | None:
@@ -31,7 +31,7 @@ class JsonFile:
         LogError when there is something but nothing readable: never taken for an empty table.
         """
         broken: str | None = None
-        for path in (self._path, self._backup):
+        for path in (self.path, self._backup):
             try:
                 data = path.read_bytes()
             except FileNotFoundError:
@@ -41,7 +41,7 @@ class JsonFile:
                     return _as_object(loads(data))
                 except JsonRejected as error:
                     broken = broken or f"{path}: {error}"
-            if path is self._path:
+            if path is self.path:
                 self._worth_keeping = False
         if broken is None:
             return None
@@ -49,10 +49,10 @@ class JsonFile:
 
     def save(self, document: dict[str, object]) -> None:
         """Keeps the current file as `.bak`, then replaces it; each step is durable before the next."""
-        self._path.parent.mkdir(parents=True, exist_ok=True)
-        if self._worth_keeping and self._path.exists():
-            replace_file(self._backup, self._path.read_bytes())
-        replace_file(self._path, dumps(document))
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        if self._worth_keeping and self.path.exists():
+            replace_file(self._backup, self.path.read_bytes())
+        replace_file(self.path, dumps(document))
         self._worth_keeping = True
 
 

@@ -2,6 +2,9 @@
 
 from pathlib import Path
 
+import pytest
+
+from brokers.log.commit_log import LogError
 from brokers.remoting import fastjson
 from brokers.service.table_files import TableFiles
 from brokers.service.topics import TopicConfig
@@ -42,3 +45,11 @@ def test_what_is_written_is_plain_json(tmp_path: Path) -> None:
     files.save_offsets()
     read = fastjson.loads((tmp_path / "config" / "consumerOffset.json").read_bytes())
     assert isinstance(read, dict) and read["offsetTable"] == {"T@g": {"0": 7}}
+
+
+@pytest.mark.parametrize("content", [b'{"topicConfig', b'{"topicConfigTable": 7}'])
+def test_a_damaged_table_without_a_copy_is_refused_and_never_taken_for_an_empty_one(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "config").mkdir()
+    (tmp_path / "config" / "topics.json").write_bytes(content)
+    with pytest.raises(LogError, match="topics.json.*restore the file"):
+        TableFiles(tmp_path)
