@@ -125,10 +125,14 @@ def refuse_leftovers(folder: DataFolder) -> None:
 
 
 def _before(kind: str, plan: ClusterPlan) -> None:
-    """What must be there before the processes of a kind start: a local log's topics, before the first controller."""
+    """What must be there before the first controller starts: a local log's topics, or an answer of a foreign Kafka."""
+    if kind != "controller":
+        return
     nodes = len(plan.of_kind("kafka"))
-    if kind == "controller" and nodes:
+    if nodes:
         log_topics.create(plan.kafka, nodes)
+    else:
+        log_topics.require_reachable(plan.kafka)
 
 
 def _words(arguments: argparse.Namespace) -> list[str]:

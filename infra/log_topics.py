@@ -1,6 +1,7 @@
 """Create the topics of the log in a local Kafka, as safe as its number of nodes allows.
 
-A foreign Kafka's topics are its operator's to make: controllers check them at start and say what is missing.
+A foreign Kafka's topics are its operator's to make: controllers check them at start and say what is missing. Whether
+it answers at all is asked here first, so that a wrong address is told at once and not by a controller that gave up.
 """
 
 from __future__ import annotations
@@ -8,13 +9,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from confluent_kafka import KafkaException
-from confluent_kafka.admin import NewTopic
+from confluent_kafka.admin import AdminClient, NewTopic
 
 from events import topics
 from infra import kafka_server
 from infra.problems import Problem
 
 IN_SYNC_OF_THREE = 2
+REACH_TIMEOUT_S = 10.0
 
 
 def wanted(nodes: int) -> list[NewTopic]:
@@ -33,5 +35,17 @@ def create(kafka: Mapping[str, str], nodes: int) -> list[str]:
     try:
         return kafka_server.create_topics(kafka["bootstrap.servers"], wanted(nodes), settings)
     except KafkaException as error:
-        raise Problem(f"Kafka not reachable at {kafka['bootstrap.servers']}: {error.args[0].str()}",
-                      "Check that it runs and the address is right.") from error
+        raise _unreachable(kafka, error) from error
+
+
+def require_reachable(kafka: Mapping[str, str], timeout_s: float = REACH_TIMEOUT_S) -> None:
+    """Problem when no node of a foreign Kafka answers, or its settings are none."""
+    try:
+        AdminClient({"log_level": 2, **kafka}).list_topics(timeout=timeout_s)
+    except KafkaException as error:
+        raise _unreachable(kafka, error) from error
+
+
+def _unreachable(kafka: Mapping[str, str], error: KafkaException) -> Problem:
+    return Problem(f"Kafka not reachable at {kafka['bootstrap.servers']}: {error.args[0].str()}",
+                   "Check that it runs and that the address and the other settings are right.")

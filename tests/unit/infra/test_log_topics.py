@@ -19,3 +19,9 @@ def test_topics_are_as_safe_as_the_number_of_nodes_allows(nodes: int, in_sync: s
 def test_a_kafka_that_does_not_answer_is_one_line() -> None:
     with pytest.raises(Problem, match="Kafka not reachable at 127.0.0.1:1"):
         log_topics.create({"bootstrap.servers": "127.0.0.1:1", "socket.timeout.ms": "500"}, 1)
+
+
+@pytest.mark.parametrize("settings", [{}, {"no.such.setting": "1"}])
+def test_a_foreign_kafka_must_answer_and_its_settings_be_known(settings: dict[str, str]) -> None:
+    with pytest.raises(Problem, match="Kafka not reachable at 127.0.0.1:1: .*Check"):
+        log_topics.require_reachable({"bootstrap.servers": "127.0.0.1:1", **settings}, timeout_s=0.5)
