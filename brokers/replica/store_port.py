@@ -13,8 +13,6 @@ from brokers.log.commit_log import LogError
 from brokers.log.scan import LogWalk
 from brokers.replica.effects import CutIncompleteTail, TruncateLog
 
-INCOMPLETE_REASONS = frozenset({"record is incomplete", "blank record is not complete"})
-
 
 class ReplicaStore(Protocol):
     """The part of brokers.log.MessageStore a replica needs. Offsets are physical, in bytes."""
@@ -40,9 +38,18 @@ def cut(
         target = complete_end(store, file_bytes)
     else:
         target = effect.to_offset
-        if target > store.log_min and not store.is_message_start(target):
+        if target > store.log_min and not _may_end_at(store, target, file_bytes):
             return False, store.log_end
     return True, store.truncate(target) if target < store.log_end else store.log_end
+
+
+def _may_end_at(store: ReplicaStore, offset: int, file_bytes: int) -> bool:
+    """A record starts there, be it one of which only the first bytes have arrived: the old master may have died
+    while sending exactly what the new one does not have."""
+    if store.is_message_start(offset):
+        return True
+    walk = _walk_to_end(store, file_bytes)
+    return walk.end == offset and walk.incomplete
 
 
 def complete_end(store: ReplicaStore, file_bytes: int) -> int:
@@ -50,10 +57,16 @@ def complete_end(store: ReplicaStore, file_bytes: int) -> int:
 
     LogError when the log cannot be read for another reason: such a replica must not lead.
     """
+    walk = _walk_to_end(store, file_bytes)
+    if walk.end < store.log_end and not walk.incomplete:
+        raise LogError(f"log cannot be read at {walk.end}: {walk.reason}")
+    return walk.end
+
+
+def _walk_to_end(store: ReplicaStore, file_bytes: int) -> LogWalk:
+    """Over what is not dispatched yet: everything below is made of complete records."""
     start = max(store.dispatched_offset, store.log_min)
     walk = LogWalk(store.read_log, start, store.log_end, file_bytes, check_body=False)
     for _ in walk:
         pass
-    if walk.end < store.log_end and walk.reason not in INCOMPLETE_REASONS:
-        raise LogError(f"log cannot be read at {walk.end}: {walk.reason}")
-    return walk.end
+    return walk

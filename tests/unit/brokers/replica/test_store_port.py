@@ -50,6 +50,17 @@ def test_an_incomplete_record_at_the_end_is_cut(store: MessageStore, tmp_path: P
     assert cut(store, CutIncompleteTail(), FILE_BYTES) == (True, marks[1])
 
 
+@pytest.mark.parametrize("kept", [1, 7, 8, 60])
+def test_a_log_is_cut_where_a_record_starts_that_has_not_arrived_whole(store: MessageStore, kept: int) -> None:
+    """Else such a replica could never follow a master whose log ends right there."""
+    marks = ends(store, 3)
+    data = store.read_log(0, marks[2])
+    store.truncate(0)
+    store.append_raw(0, data[: marks[1] + kept])
+    assert cut(store, TruncateLog(marks[1] - 1, 1, "test"), FILE_BYTES) == (False, marks[1] + kept)
+    assert cut(store, TruncateLog(marks[1], 1, "test"), FILE_BYTES) == (True, marks[1])
+
+
 def test_an_incomplete_end_of_file_is_cut(store: MessageStore) -> None:
     marks = ends(store, 3, b"x" * 30_000)  # the third begins a new file
     head = store.read_log(0, FILE_BYTES)
