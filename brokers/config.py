@@ -6,20 +6,18 @@ Refuses to know: what the settings do.
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from brokers.remoting.connection import split_address
+from events.config_file import ConfigError, kafka_texts, load_config
+
+__all__ = ["BrokerConfig", "ConfigError", "load"]
 
 NAME = r"^[a-zA-Z0-9_-]{1,120}$"
-
-
-class ConfigError(ValueError):
-    """The configuration cannot be used; the text says where and why, in one line."""
 
 
 class BrokerConfig(BaseModel):
@@ -75,8 +73,7 @@ class BrokerConfig(BaseModel):
     @field_validator("kafka", mode="before")
     @classmethod
     def _texts(cls, value: object) -> object:
-        # TOML has booleans and numbers; Kafka's clients take texts.
-        return {key: _kafka_text(one) for key, one in value.items()} if isinstance(value, dict) else value
+        return kafka_texts(value)
 
     @property
     def advertised(self) -> str:
@@ -93,26 +90,6 @@ def _checked_address(value: str) -> str:
     return value.strip()
 
 
-def _kafka_text(value: object) -> object:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return str(value) if isinstance(value, int | float) else value
-
-
 def load(path: str | Path | None, overrides: Mapping[str, Any] | None = None) -> BrokerConfig:
     """The TOML file (None: flags only) with `overrides` over it; overrides of None say nothing. Raises ConfigError."""
-    fields: dict[str, Any] = {}
-    if path is not None:
-        try:
-            fields = tomllib.loads(Path(path).read_text(encoding="utf-8"))
-        except OSError as error:
-            raise ConfigError(f"{path} cannot be read: {error.strerror}") from None
-        except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-            raise ConfigError(f"{path} is not TOML: {error}") from None
-    fields.update({key: value for key, value in (overrides or {}).items() if value is not None})
-    try:
-        return BrokerConfig.model_validate(fields)
-    except ValidationError as error:
-        first = error.errors()[0]
-        place = ".".join(map(str, first["loc"])) or "configuration"
-        raise ConfigError(f"{path or 'flags'}: {place}: {first['msg']}") from None
+    return load_config(BrokerConfig, path, overrides)

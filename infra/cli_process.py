@@ -129,7 +129,7 @@ def load_config(verb: str, path: Path | None, given: dict[str, Any]) -> BaseMode
         raise
     except Exception as error:
         # each package has its own error type for this; all say file, field and reason in one line
-        if type(error).__module__.split(".")[0] not in ("brokers", "processors", "lakehouse"):
+        if type(error).__module__.split(".")[0] not in ("events", "brokers", "processors", "lakehouse"):
             raise
         text = str(error)
         raise Problem(

@@ -6,19 +6,17 @@ Refuses to know: what the settings do.
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from brokers.remoting.connection import split_address
+from events.config_file import ConfigError, kafka_texts, load_config
 from processors.state import setting_is_valid
 
-
-class ConfigError(ValueError):
-    """The configuration cannot be used; the text says where and why, in one line."""
+__all__ = ["ConfigError", "ControllerConfig", "load"]
 
 
 class ControllerConfig(BaseModel):
@@ -66,10 +64,7 @@ class ControllerConfig(BaseModel):
     @field_validator("kafka", mode="before")
     @classmethod
     def _texts(cls, value: Any) -> Any:
-        # TOML has booleans and numbers; Kafka's clients take texts.
-        if isinstance(value, dict):
-            return {key: _kafka_text(one) for key, one in value.items()}
-        return value
+        return kafka_texts(value)
 
     @model_validator(mode="after")
     def _whole(self) -> ControllerConfig:
@@ -86,26 +81,6 @@ class ControllerConfig(BaseModel):
         return self.advertise or self.listen
 
 
-def _kafka_text(value: object) -> object:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return str(value) if isinstance(value, int | float) else value
-
-
 def load(path: str | Path | None, overrides: Mapping[str, Any] | None = None) -> ControllerConfig:
     """The TOML file (None: flags only) with `overrides` over it; overrides of None say nothing. Raises ConfigError."""
-    fields: dict[str, Any] = {}
-    if path is not None:
-        try:
-            fields = tomllib.loads(Path(path).read_text(encoding="utf-8"))
-        except OSError as error:
-            raise ConfigError(f"{path} cannot be read: {error.strerror}") from None
-        except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-            raise ConfigError(f"{path} is not TOML: {error}") from None
-    fields.update({key: value for key, value in (overrides or {}).items() if value is not None})
-    try:
-        return ControllerConfig.model_validate(fields)
-    except ValidationError as error:
-        first = error.errors()[0]
-        place = ".".join(map(str, first["loc"])) or "configuration"
-        raise ConfigError(f"{path or 'flags'}: {place}: {first['msg']}") from None
+    return load_config(ControllerConfig, path, overrides)

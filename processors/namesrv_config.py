@@ -6,18 +6,16 @@ Refuses to know: what the settings do.
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from brokers.remoting.connection import split_address
+from events.config_file import ConfigError, load_config
 
-
-class ConfigError(ValueError):
-    """The configuration cannot be used; the text says where and why, in one line."""
+__all__ = ["ConfigError", "NameServerConfig", "load"]
 
 
 class NameServerConfig(BaseModel):
@@ -40,18 +38,4 @@ class NameServerConfig(BaseModel):
 
 def load(path: str | Path | None, overrides: Mapping[str, Any] | None = None) -> NameServerConfig:
     """The TOML file (None: defaults) with `overrides` over it; overrides of None say nothing. Raises ConfigError."""
-    fields: dict[str, Any] = {}
-    if path is not None:
-        try:
-            fields = tomllib.loads(Path(path).read_text(encoding="utf-8"))
-        except OSError as error:
-            raise ConfigError(f"{path} cannot be read: {error.strerror}") from None
-        except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-            raise ConfigError(f"{path} is not TOML: {error}") from None
-    fields.update({key: value for key, value in (overrides or {}).items() if value is not None})
-    try:
-        return NameServerConfig.model_validate(fields)
-    except ValidationError as error:
-        first = error.errors()[0]
-        place = ".".join(map(str, first["loc"]))
-        raise ConfigError(f"{path or 'flags'}: {place}: {first['msg']}") from None
+    return load_config(NameServerConfig, path, overrides)

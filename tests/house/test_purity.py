@@ -46,7 +46,8 @@ SHELLS: dict[str, tuple[str, ...]] = {
         "lakehouse/writer_lock.py",
     ),
     "configuration from files": (
-        "processors/config.py", "processors/namesrv_config.py", "brokers/config.py", "lakehouse/config.py",
+        "events/config_file.py", "processors/config.py", "processors/namesrv_config.py", "brokers/config.py",
+        "lakehouse/config.py",
     ),
     "service to clients, in the broker's loop": (
         "brokers/service/client_requests.py", "brokers/service/client_service.py", "brokers/service/clock.py",
