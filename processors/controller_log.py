@@ -99,12 +99,14 @@ class ControllerLog:
         def take(offset: int, data: bytes) -> None:
             nonlocal shown
             try:
-                outcome = folder.apply(offset, data).outcome
+                applied = folder.apply(offset, data)
             except ReleaseTooOld as error:
                 raise LogBroken(f"offset {offset}: {error}; start a newer release") from None
+            if applied.digest_agrees is False:
+                self._disagreed(offset, from_snapshot=start > 0)
             self.caught_up_offset = offset
             if offset > published:
-                unpublished.append(outcome)
+                unpublished.append(applied.outcome)
             if time.monotonic() - shown > PROGRESS_EVERY_S:
                 shown = time.monotonic()
                 _log.info("folding: %d of %d records", offset + 1, end)
@@ -116,6 +118,14 @@ class ControllerLog:
             )
         self._snapshot_offset = folder.offset
         return folder, unpublished
+
+    def _disagreed(self, offset: int, *, from_snapshot: bool) -> None:
+        """The issuer of this command had folded another history (D7). Folded from record 0 on, ours is what the log
+        says: a controller that was wrong once must not keep all others from starting for ever."""
+        what = f"the command at offset {offset} names another digest than the one folded here"
+        if from_snapshot:
+            raise LogBroken(f"{what}: move {self._config.data_dir / 'snapshots'} away, so that the whole log is folded again")
+        _log.error("%s from the whole log: its issuer was wrong; run `regent verify`", what)
 
     def _patiently(self, ask: Callable):  # type: ignore[no-untyped-def, type-arg]
         deadline = time.monotonic() + self._config.kafka_wait_ms / 1000

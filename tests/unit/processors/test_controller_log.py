@@ -1,10 +1,13 @@
 """Catching up with a log, on a mock Kafka (following it needs a real one: tests/integration)."""
 
 import asyncio
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from events.codec import encode
+from events.commands import ChangeSettings
 from events.producer import LogProducer
 from events.topics import COMMANDS_TOPIC, OUTCOMES_TOPIC
 from processors.config import ControllerConfig
@@ -132,3 +135,26 @@ async def test_a_watchdog_that_fails_stops_the_controller(tmp_path: Path) -> Non
     await until(lambda: halts, "it stops")
     assert "planted" in halts[0]
     await log.close(snapshot=False)
+
+
+async def test_a_command_that_names_another_digest_stops_a_start_from_a_snapshot_but_not_one_from_the_whole_log(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    rig = Rig().lead().three()
+    snapshots = SnapshotFolder(tmp_path / "snapshots", 3)
+    snapshots.write(rig.folder)
+    before = rig.folder.offset
+    envelope = rig.core._context.envelope(bytes(16), "test")
+    rig.log.records.append(encode(ChangeSettings(replace(envelope, applied_digest=b"x" * 32), {"dedupeWindowOffsets": "9"})))
+    with mock_kafka() as kafka:
+        await fill(kafka, rig, published=before)
+        log = controller_log(tmp_path, kafka)
+        with pytest.raises(LogBroken, match="move .*snapshots away"):
+            await log.catch_up()
+        await log.close(snapshot=False)
+        for path in (tmp_path / "snapshots").iterdir():
+            path.unlink()
+        again = controller_log(tmp_path, kafka)
+        folder, _ = await again.catch_up()
+        assert folder.offset == before + 1 and "its issuer was wrong" in caplog.text
+        await again.close(snapshot=False)
