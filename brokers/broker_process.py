@@ -33,7 +33,7 @@ from brokers.namesrv_client import NameServers
 from brokers.remoting.client import RemotingClient
 from brokers.remoting.codes import RequestCode
 from brokers.remoting.command import RemotingCommand
-from brokers.remoting.connection import Connection, split_address
+from brokers.remoting.connection import Connection, Limits, split_address
 from brokers.remoting.server import Dispatcher, RemotingServer
 from brokers.replica.core import ReplicaCore
 from brokers.replica.hooks import ReplicaHooks
@@ -187,7 +187,9 @@ class BrokerProcess:
         self._spawn(self.membership.register())
 
     async def _listen(self, host: str, port: int) -> None:
-        server = RemotingServer(self._dispatcher, host=host, port=port, on_close=self.service.connection_closed)
+        limits = Limits(partial_frame_ms=self.config.partial_frame_timeout_ms)
+        closed = self.service.connection_closed
+        server = RemotingServer(self._dispatcher, host=host, port=port, on_close=closed, limits=limits)
         await server.start()
         self._servers.append(server)
 

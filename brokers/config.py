@@ -53,6 +53,7 @@ class BrokerConfig(BaseModel):
     metadata_sync_ms: int = Field(3_000, ge=100)
     offsets_persist_ms: int = Field(5_000, ge=50)
     flush_interval_ms: int = Field(500, ge=10)
+    partial_frame_timeout_ms: int = Field(30_000, ge=100)
     ack_timeout_ms: int = Field(3_000, ge=100)
     hold_without_master_ms: int = Field(2_000, ge=0)
     ack_wait_shrink_ms: int = Field(1_000, ge=50)

@@ -46,6 +46,7 @@ class ControllerConfig(BaseModel):
     watchdog_ms: int = Field(10_000, ge=1_000)
     kafka_wait_ms: int = Field(30_000, ge=0)
     idle_timeout_ms: int = Field(120_000, ge=1_000)
+    partial_frame_timeout_ms: int = Field(30_000, ge=100)
 
     @field_validator("listen", "advertise")
     @classmethod

@@ -21,7 +21,7 @@ from collections.abc import Iterator
 from brokers.remoting import fastjson
 from brokers.remoting.codes import RequestCode
 from brokers.remoting.command import RemotingCommand
-from brokers.remoting.connection import Connection, split_address
+from brokers.remoting.connection import Connection, Limits, split_address
 from brokers.remoting.server import RemotingServer
 from processors import effects as fx
 from processors.config import ControllerConfig
@@ -81,6 +81,7 @@ class ControllerProcess:
             on_open=self._opened,
             on_close=self._closed,
             idle_timeout_ms=config.idle_timeout_ms,
+            limits=Limits(partial_frame_ms=config.partial_frame_timeout_ms),
         )
         self._log = ControllerLog(config, on_record=self._record, on_halt=self._halt)
         self._folder = Folder()
