@@ -69,6 +69,7 @@ def run(rows: Sequence[Row], keep: bool) -> tuple[list[Figure], float, set[str]]
             figures += found
         return figures, bench.seconds, failed
     finally:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # a second Ctrl-C must not leave a cluster behind
         bench.quiet()
         if keep or failed:
             bench.say(f"kept: {work}")

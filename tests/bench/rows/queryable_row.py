@@ -9,6 +9,7 @@ import asyncio
 import random
 import time
 import uuid
+from dataclasses import replace
 from pathlib import Path
 
 import deltalake
@@ -34,7 +35,7 @@ PAUSE_S = (0.3, 1.1)
 POLL_S = 0.02
 LIMIT_S = 60.0
 CALL_MS = 5_000
-APPENDS, APPENDS_WARM_UP = 12, 4
+APPENDS, APPENDS_WARM_UP = 24, 6
 SEED = 7
 
 
@@ -99,7 +100,8 @@ async def _issue(client: RemotingClient, controllers: list[str], count: int, beg
 
 def bare_appends(config: LandConfig, home: Path) -> list[float]:
     """Seconds of single appends of one row by the same Spark settings, with nothing else at work."""
-    spark = build_session(config.spark_settings(home / "scratch"), "regent-bench")
+    settings = replace(config.spark_settings(home / "scratch"), jvm_log=home / "spark.log")
+    spark = build_session(settings, "regent-bench")
     try:
         rows = pa.Table.from_pylist([_row()], schema=DECISIONS.schema)
         times = []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
 import sys
 from typing import Any
@@ -28,7 +29,8 @@ def measure(bench: Bench) -> list[Figure]:
     bench.quiet()
     bench.say(f"tests/interop with {MESSAGES} messages for each of two client settings, two kills each")
     command = [sys.executable, str(ROOT / "tests/interop/run.py"), "--json", "--messages", str(MESSAGES)]
-    child = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
+    # A session of its own: Ctrl-C comes to it once, through this process, and it stops its own cluster.
+    child = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, start_new_session=True)
     try:
         output, _ = child.communicate(timeout=LIMIT_S)
     except subprocess.TimeoutExpired:
@@ -44,7 +46,7 @@ def measure(bench: Bench) -> list[Figure]:
 def _end(child: subprocess.Popen[str]) -> None:
     """It stops its cluster itself when it is asked to."""
     if child.poll() is None:
-        child.send_signal(2)
+        child.send_signal(signal.SIGINT)
         try:
             child.wait(120)
         except subprocess.TimeoutExpired:

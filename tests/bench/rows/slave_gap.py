@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 from tests.bench import blows
@@ -13,7 +14,7 @@ from tests.bench.run_context import Bench
 TURNS = 2
 TOPIC = "bench-slave-gap"
 ROW = "slave-gap"
-CALM_BEFORE_NS = 3_000_000_000
+CALM_CALLS = 1_500
 
 
 def _slave(cluster: BenchCluster) -> dict[str, Any]:
@@ -23,10 +24,11 @@ def _slave(cluster: BenchCluster) -> dict[str, Any]:
 
 
 def _normal_gap_s(sending: Caller) -> float:
-    """The longest gap of the last seconds, when nothing is hit: what the machine itself does."""
-    calls = sending.calls()
-    end = calls[-1].ended_ns
-    return longest_gap_ms(calls, end - CALM_BEFORE_NS, end) / 1000
+    """The longest gap of a stretch in which nobody is hit: what the machine itself does."""
+    sending.wait_calm()  # what the last blow held up has been sent
+    began = time.monotonic_ns()
+    sending.wait_calm(CALM_CALLS)
+    return longest_gap_ms((call for call in sending.calls() if call.ended_ns >= began), began, time.monotonic_ns()) / 1000
 
 
 def measure(bench: Bench) -> list[Figure]:
@@ -35,7 +37,6 @@ def measure(bench: Bench) -> list[Figure]:
     with cluster.sending(TOPIC) as sending:
         for _ in range(TURNS):
             victim = _slave(cluster)
-            sending.wait_calm(1500)
             normal.append(_normal_gap_s(sending))
             killed.append(blows.seen_by(sending, kill(victim["pid"]), victim["name"]))
             cluster.wait_done(victim["pid"])
