@@ -23,6 +23,7 @@ class Child:
     process: subprocess.Popen[bytes]
     started_at: float
     state: str = "starting"
+    ready_after_s: float = 0.0
     restarts: int = 0
     next_start: float = 0.0
     asked_at: float = 0.0

@@ -43,7 +43,8 @@ def add_arguments(parser: argparse.ArgumentParser, verb: str) -> None:
                         help="name server's port, the others follow (default: a free block)")
     parser.add_argument("--kafka", action="append", metavar="KEY=VALUE",
                         help="use this Kafka instead of a local one, e.g. bootstrap.servers=... security.protocol=SSL")
-    parser.add_argument("--no-land", dest="land", action="store_false", default=None, help="no Spark, no tables")
+    parser.add_argument("--land", action=argparse.BooleanOptionalAction, default=None,
+                        help="land the log in Delta tables; --no-land: no Spark (default: land)")
     parser.add_argument("--detach", action="store_true", help="return when everything answers")
     parser.add_argument("--purpose", choices=("cluster", "demo"), default="cluster", help=argparse.SUPPRESS)
 
@@ -144,7 +145,7 @@ def _words(arguments: argparse.Namespace) -> list[str]:
             words += [f"--{name.replace('_', '-')}", str(value)]
     for entry in arguments.kafka or ():
         words += ["--kafka", entry]
-    return words + (["--no-land"] if arguments.land is False else [])
+    return words + ([] if arguments.land is None else ["--land" if arguments.land else "--no-land"])
 
 
 def detach(folder: DataFolder, words: list[str], say: Callable[[str], None], tied: bool = False) -> subprocess.Popen[bytes]:

@@ -25,6 +25,12 @@ def is_ready(spec: ProcessSpec, plan: ClusterPlan, pid: int) -> bool:
     return bool(answer and answer.get("ready"))
 
 
+def has_identity(spec: ProcessSpec) -> bool:
+    """A broker knows its id. It may still wait for others: a set whose last master is not up yet has none."""
+    answer = process_status.ask_once(spec.address or "", ASK_TIMEOUT_MS)
+    return bool(answer and answer.get("broker_id"))
+
+
 def landing_is_ready(config: Mapping[str, object], pid: int) -> bool:
     """The status file is written by process `pid` and says ready; an old file of a predecessor does not count."""
     try:

@@ -96,11 +96,11 @@ class Supervisor:
             if spec.name not in self._children:
                 self._start(spec)
                 if kind == "broker" and wait_s is not None:
-                    self._wait({spec.name}, wait_s)  # one after the other, so that ids follow names
+                    self._wait({spec.name}, wait_s, readiness.has_identity)  # so that ids follow names
         if wait_s is None:
             return
         self._wait({spec.name for spec in specs}, wait_s)
-        seconds = time.monotonic() - min(self._children[spec.name].started_at for spec in specs)
+        seconds = max(self._children[spec.name].ready_after_s for spec in specs)
         text = f"{kind}: {', '.join(self._describe(spec) for spec in specs)} ready"
         self._steps.append({"text": text, "seconds": round(seconds, 2)})
         self._say(f"{text} after {seconds:.1f} s")
@@ -110,10 +110,11 @@ class Supervisor:
     def _describe(spec: ProcessSpec) -> str:
         return f"{spec.name} ({spec.listens[0]})" if spec.listens else spec.name
 
-    def _wait(self, names: set[str], limit_s: float) -> None:
+    def _wait(self, names: set[str], limit_s: float, enough: Callable[[ProcessSpec], bool] = lambda spec: False) -> None:
+        """Until all of `names` are ready, or `enough` says that a process has come far enough."""
         deadline = time.monotonic() + limit_s
         while self._stop_reason is None:
-            waiting = [name for name in names if self._children[name].state != "ready"]
+            waiting = [n for n in names if self._children[n].state != "ready" and not enough(self._children[n].spec)]
             failed = [name for name in names if self._children[name].state == "failed"]
             if failed:
                 raise Problem(f"{failed[0]} does not come up: {self._last_words(failed[0])}", self._see(failed[0]))
@@ -179,7 +180,7 @@ class Supervisor:
         # a Kafka node that comes back need not hold up this loop: clients find out by themselves
         known_good = child.spec.kind == "kafka" and self._state == "ready"
         if known_good or readiness.is_ready(child.spec, self._plan, child.process.pid):
-            child.state = "ready"
+            child.state, child.ready_after_s = "ready", time.monotonic() - child.started_at
             child.policy.was_ready()
             self._write()
             if self._state == "ready":
