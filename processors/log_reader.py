@@ -22,7 +22,6 @@ ASK_TIMEOUT_S = 1.0
 BATCH_RECORDS = 1_000
 SILENCE_MAX_S = 30.0
 """Bulk reading gives up when not one record came for so long."""
-PROGRESS_EVERY = 50_000
 PARTITION = 0
 FETCH_WAIT_MS = 20
 

@@ -56,13 +56,6 @@ class Appender:
             raise LogError(f"the log cannot be read at {tail.end} ({tail.reason}): this replica cannot lead")
         self._slots_known = True
 
-    def complete_end(self) -> int:
-        """End of the last complete record. LogError when what follows is not the beginning of one."""
-        tail = self._walk_undispatched()
-        if tail.reason and not tail.incomplete:
-            raise LogError(f"the log cannot be read at {tail.end} ({tail.reason}): this replica cannot lead, start it empty")
-        return tail.end
-
     def _walk_undispatched(self) -> LogWalk:
         """Walks what has no entries yet and notes its queue offsets."""
         self._next_slots.clear()

@@ -143,14 +143,6 @@ class MessageStore:
         """
         self._appender.rebuild_queue_offsets()
 
-    def cut_incomplete_tail(self) -> int:
-        """Before leading: cuts a record of which the old master sent only a part; returns the end of the log.
-
-        Such a record was acknowledged by nobody. LogError when the log holds bytes that are no record.
-        """
-        complete_end = self._appender.complete_end()
-        return self.log_end if complete_end == self.log_end else self.truncate(complete_end)
-
     # -- writing as slave
 
     def append_raw(self, offset: int, data: bytes | memoryview) -> None:

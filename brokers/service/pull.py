@@ -24,9 +24,6 @@ from brokers.service.subscriptions import parse as parse_subscription
 from brokers.service.table_files import TableFiles
 from brokers.service.topics import PERM_READ
 
-# Held pulls are looked at again this often even when nothing woke them, as RocketMQ does.
-RECHECK_MS = 5_000
-
 
 @dataclass(frozen=True, slots=True)
 class Reader:

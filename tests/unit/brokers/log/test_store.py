@@ -21,39 +21,23 @@ def test_a_put_tells_where_the_message_went(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("received", [1, 7, 50, 199])
-def test_a_partly_received_record_is_cut_before_leading(tmp_path: Path, received: int) -> None:
+def test_with_a_partly_received_record_at_its_end_a_log_cannot_lead(tmp_path: Path, received: int) -> None:
     store = small_store(tmp_path)
     store.append_raw(0, encoded(sized(200), 0, 0) + encoded(sized(200), 1, 200)[:received])
     with pytest.raises(LogError, match="cannot lead"):
         store.rebuild_queue_offsets()
     store.dispatch_to(200 + received)
-    assert store.cut_incomplete_tail() == 200
+    assert store.truncate(200) == 200
     assert store.put(sized(200), NOW_MS)[:3] == (200, 400, 1)
     store.dispatch_to(400)
     assert store.queue_bounds("T", 0) == (0, 2)
 
 
-def test_a_partly_received_blank_record_is_cut_before_leading(tmp_path: Path) -> None:
-    old, new = small_store(tmp_path / "old"), small_store(tmp_path / "new")
-    old.put(sized(3000), NOW_MS)
-    old.put(sized(2000), NOW_MS)
-    new.append_raw(0, old.read_log(0, 3500))
-    assert new.cut_incomplete_tail() == 3000
-    assert new.put(sized(1000), NOW_MS).physical_offset == 3000
-
-
 def test_a_log_of_garbage_never_leads(tmp_path: Path) -> None:
     store = small_store(tmp_path)
     store.append_raw(0, b"garbage!" * 20)
-    with pytest.raises(LogError, match="start it empty"):
-        store.cut_incomplete_tail()
-
-
-def test_a_whole_log_is_not_cut(tmp_path: Path) -> None:
-    store = small_store(tmp_path)
-    store.put(sized(3000), NOW_MS)
-    store.put(sized(2000), NOW_MS)
-    assert store.cut_incomplete_tail() == store.log_end == 4096 + 2000
+    with pytest.raises(LogError, match="cannot lead"):
+        store.rebuild_queue_offsets()
 
 
 def test_a_cut_takes_back_queue_entries_and_offsets(tmp_path: Path) -> None:
