@@ -11,7 +11,7 @@ MODULE_LINES_MAX = 300
 FUNCTION_LINES_MAX = 40
 LARGE_MODULES: dict[str, int] = {
     "brokers/log/records.py": 361,
-    "lakehouse/landing_job.py": 320,
+    "lakehouse/landing_job.py": 325,
 }
 LARGE_FUNCTIONS: dict[str, int] = {
     "processors/evolve.py:evolve": 41,
