@@ -138,13 +138,3 @@ COMMANDS: tuple[type, ...] = (
     ChangeSettings,
     ActivateRules,
 )
-
-
-def command_kind(command: Command) -> str:
-    """Return the name under which outcomes and tables know this kind of command."""
-    return type(command).__name__
-
-
-def broker_set_of(command: Command) -> str | None:
-    """Return the name of the broker set the command is about; None when about none."""
-    return getattr(command, "broker_name", None)

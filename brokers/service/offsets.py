@@ -42,10 +42,6 @@ class ConsumerOffsets:
         queues = self._table.get(topic + SEPARATOR + group)
         return None if queues is None else queues.get(queue_id)
 
-    def groups_of(self, topic: str) -> list[str]:
-        prefix = topic + SEPARATOR
-        return sorted(key[len(prefix) :] for key in self._table if key.startswith(prefix))
-
     def remove_topic(self, topic: str) -> None:
         for key in [key for key in self._table if key.partition(SEPARATOR)[0] == topic]:
             del self._table[key]

@@ -41,9 +41,5 @@ class QueueLocks:
             if owner is not None and owner[0] == client_id:
                 del self._locks[group, queue]
 
-    def holds_any(self, group: str, now_ms: int) -> bool:
-        """Whether the group consumes in order here: one unexpired lock is enough."""
-        return any(key[0] == group and now_ms - since <= LOCK_EXPIRES_MS for key, (_, since) in self._locks.items())
-
     def _expire(self, now_ms: int) -> None:
         self._locks = {key: owner for key, owner in self._locks.items() if now_ms - owner[1] <= LOCK_EXPIRES_MS}

@@ -27,14 +27,13 @@ def test_an_equal_offset_changes_nothing() -> None:
     assert offsets.version == version and not offsets.dirty
 
 
-def test_groups_are_found_by_topic_and_forgotten_with_it() -> None:
+def test_offsets_are_forgotten_with_their_topic() -> None:
     offsets = ConsumerOffsets()
     offsets.commit("g1", "T", 0, 1, 1)
     offsets.commit("g2", "T", 0, 1, 1)
     offsets.commit("g3", "U", 0, 1, 1)
-    assert offsets.groups_of("T") == ["g1", "g2"]
     offsets.remove_topic("T")
-    assert offsets.groups_of("T") == [] and offsets.query("g3", "U", 0) == 1
+    assert [offsets.query(group, "T", 0) for group in ("g1", "g2")] == [None, None] and offsets.query("g3", "U", 0) == 1
 
 
 def test_it_reads_unquoted_queue_ids_of_java_and_its_own_json() -> None:

@@ -24,6 +24,6 @@ def test_only_the_holder_unlocks() -> None:
     locks = QueueLocks()
     locks.lock("g", "a", [QUEUE], 0)
     locks.unlock("g", "b", [QUEUE])
-    assert locks.holds_any("g", 1)
+    assert locks.lock("g", "b", [QUEUE], 1) == []
     locks.unlock("g", "a", [QUEUE, OTHER])
-    assert not locks.holds_any("g", 1)
+    assert locks.lock("g", "b", [QUEUE], 1) == [QUEUE]
