@@ -33,6 +33,10 @@ class Load:
     def per_s(self) -> float:
         return self.answered / self.seconds
 
+    @property
+    def good_per_s(self) -> float:
+        return (self.answered - sum(self.bad.values())) / self.seconds
+
 
 class Answers:
     """Frames in a stream of bytes, looked at no closer than needed: (code, opaque)."""

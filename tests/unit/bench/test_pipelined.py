@@ -40,3 +40,8 @@ def test_repeated_frames_differ_in_their_number_only() -> None:
 def test_a_frame_made_with_another_number_cannot_be_repeated() -> None:
     with pytest.raises(ValueError, match="FIRST_OPAQUE"):
         pipelined.repeated(codec.encode(RemotingCommand.request(310), opaque=5), 1)
+
+
+def test_answers_by_another_code_are_no_success() -> None:
+    load = pipelined.Load(100, 2.0, {1: 20, 2: 10})
+    assert (load.per_s, load.good_per_s) == (50.0, 35.0)
