@@ -172,7 +172,7 @@ class SendService:
             return
         try:
             results = self._store.put_many([each.messages for each in batch], self._clock.wall_ms())
-        except LogError as error:
+        except (LogError, OSError) as error:
             _log.error("the log refused a write: %s", error)
             self._answer_all(batch, ResponseCode.SERVICE_NOT_AVAILABLE, str(error))
             self._mastership.storage_failed(str(error))

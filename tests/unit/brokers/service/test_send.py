@@ -111,3 +111,18 @@ async def test_a_torn_batch_is_refused(tmp_path: Path) -> None:
 def test_hosts_are_packed_as_stored() -> None:
     assert packed_peer("10.0.0.1:1234").hex() == "0a000001000004d2" and len(packed_peer("[::1]:1")) == 20
     assert packed_peer("nonsense").hex() == packed_peer("127.0.0.1:0").hex()
+
+
+async def test_a_log_that_cannot_be_read_answers_who_waits_as_one_that_cannot_be_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with Desk(tmp_path) as desk:
+        desk.lead()
+        assert (await desk.ask(send_request("T", b"x"))).code == 0
+
+        def unreadable(*_: object) -> None:
+            raise OSError(5, "planted")
+
+        monkeypatch.setattr(desk.store, "put_many", unreadable)
+        assert (await desk.ask(send_request("T", b"y"))).code == 14
+        assert desk.service.sends.waiting == 0 and len(desk.storage_failures) == 1
