@@ -39,6 +39,7 @@ def run(arguments: argparse.Namespace) -> int:
     console = Console(sys.stderr if arguments.json else sys.stdout)
     signal.signal(signal.SIGTERM, _interrupt)
     folder = DataFolder(arguments.dir.absolute())
+    cli_up.find_parts()  # what cannot start at all is one line, not a report
     make_room(folder)
     demo = Demo(folder, console, keep=arguments.keep)
     document = demo.run()

@@ -16,7 +16,7 @@ from infra import children, cluster_plan, jar_store, log_topics
 from infra.cli import RELEASE
 from infra.cluster_plan import ClusterOptions, ClusterPlan
 from infra.data_folder import VERSION_FILE, DataFolder, write_json
-from infra.java import find_java
+from infra.java import Java, find_java
 from infra.problems import EXIT_DONE, EXIT_USAGE, Problem
 from infra.supervisor import Supervisor
 
@@ -85,10 +85,14 @@ def _say(text: str) -> None:
     print(text, flush=True)
 
 
+def find_parts() -> tuple[Java, Path, Path]:
+    """Java, Kafka's jars and Spark's; Problem when one is missing or not what the lock names."""
+    return find_java(), jar_store.check("kafka"), jar_store.check("spark")
+
+
 def supervise(folder: DataFolder, arguments: argparse.Namespace) -> int:
     """Plan and run the cluster in this process."""
-    java = find_java()
-    kafka_jars, spark_jars = jar_store.check("kafka"), jar_store.check("spark")
+    java, kafka_jars, spark_jars = find_parts()
     os.environ["JAVA_HOME"] = str(java.home)
     identity = folder.identity()
     options = options_of(arguments, identity["options"] if identity else None)

@@ -108,7 +108,7 @@ def environ_without_java(tmp_path: Path, home: str = "") -> dict[str, str]:
     return {**os.environ, "PATH": str(tmp_path), "JAVA_HOME": home}
 
 
-@pytest.mark.parametrize("words", [["up", "--no-land"], ["up", "--detach"], ["kafka"]], ids=" ".join)
+@pytest.mark.parametrize("words", [["up", "--no-land"], ["up", "--detach"], ["demo"], ["kafka"]], ids=" ".join)
 def test_without_a_java_nothing_starts(words: list[str], tmp_path: Path) -> None:
     where = ["--data-dir" if words[0] == "kafka" else "--dir", str(tmp_path / "d")]
     code, line = refused(*words, *where, environ=environ_without_java(tmp_path))
