@@ -46,6 +46,11 @@ class Operator:
 
     def _act(self) -> None:
         state = self._state()
+        if self.stopped:
+            return
+        if not state.is_formed:  # a log that does not begin with ClusterFormed is refused by every controller
+            self._again()
+            return
         broker_set = state.sets.get(self.cluster.set_name)
         if self.world.one_in(2):
             self._append(self.world.chance.choice(self._records(state)))

@@ -17,12 +17,14 @@ from brokers.ha.epochs import EpochHistory
 from brokers.ha.sync_set import SyncSet
 from brokers.replica import transitions
 from brokers.replica.effects import AppendRaw, SendBytes, WriteEpochs
+from brokers.replica.master_role import MasterRole
 from brokers.replica.roles import Verdict, judge
 from brokers.replica.slave_role import SlaveRole
 from brokers.replica.transitions import RoleTransitions
 from processors import decide, decide_elect, decide_replicas, elect_candidates
 from processors.decide_refusals import Refusal
 from processors.fold_repeats import RecentCommands
+from tests.simulation.cluster import Shape
 from tests.simulation.mixes import Mix
 from tests.simulation.run import run_world
 from tests.simulation.test_simulation import say
@@ -30,6 +32,7 @@ from tests.simulation.world import InvariantBroken, World
 
 FAULTY_MS = 12_000
 FIRST_SEED = 1
+SHAPE = Shape()
 
 DEATHS = Mix({"kill_broker": 2, "kill_master": 2, "kill_inside": 2, "isolate": 1}, every_ms=(100, 700), odd=False)
 POWER = Mix({"lose_power": 4, "kill_master": 2, "restart_master": 1}, every_ms=(200, 900), odd=False)
@@ -57,13 +60,16 @@ def acknowledged_before_all_members_did(patch: Patch) -> None:
 
 
 def pending_proposal_dropped_by_a_poll(patch: Patch) -> None:
-    learn = SyncSet.learn
+    learn_set = MasterRole.learn_set
 
-    def forgetful(self: SyncSet, members: Any, set_epoch: int) -> bool:
-        self.proposal = None
-        return learn(self, members, set_epoch)
+    def forgetful(self: MasterRole, members: Any, set_epoch: int, now_ms: int) -> list[Any]:
+        proposal = self.sync.proposal
+        if proposal is not None and set_epoch <= self.sync.set_epoch:
+            self.sync.refused(proposal.token)
+            self._propose_after_ms = now_ms + self._config.propose_retry_ms
+        return learn_set(self, members, set_epoch, now_ms)
 
-    patch.setattr(SyncSet, "learn", forgetful)
+    patch.setattr(MasterRole, "learn_set", forgetful)
 
 
 def no_term_check_in_the_fold(patch: Patch) -> None:
@@ -228,7 +234,7 @@ PLANTED: Mapping[str, Planted] = {
 def broken_promise(seed: int, mix: Mix) -> str | None:
     """What one world shows to be broken; None when every promise holds."""
     try:
-        run_world(World(seed), mix, faulty_ms=FAULTY_MS)
+        run_world(World(seed), mix, SHAPE, FAULTY_MS)
     except InvariantBroken as error:
         return str(error)
     return None
