@@ -151,7 +151,7 @@ class NameServers:
             connection = await self._client.connect(address)
             connection.attributes["name_server"] = address
             answer = await connection.call(register_request(entry), CALL_TIMEOUT_MS)
-        except RemotingError as error:
+        except (RemotingError, ValueError) as error:  # ValueError: more than one frame holds
             _log.info("registering at %s: %s", address, error)
             return False
         if answer.code != ResponseCode.SUCCESS:

@@ -134,7 +134,12 @@ class TopicChanges:
         missing = self._tables.topics.missing_for(queues)
         if missing:
             _log.warning("topics restored from the log: %s", ", ".join(config.name for config in missing)[:400])
-            self._tables.topics.put(missing, self._clock.wall_ms())
+            try:
+                self._tables.topics.put(missing, self._clock.wall_ms())
+            except ValueError as error:
+                # The messages stay in their queues; a full table must not keep a replica from leading.
+                _log.error("topics of the log are not restored: %s", error)
+                return
             self.not_held_yet(missing)
 
     def not_held_yet(self, configs: Iterable[TopicConfig]) -> None:

@@ -22,8 +22,8 @@ DEFAULT_TOPIC = "TBW102"
 RETRY_PREFIX, DLQ_PREFIX = "%RETRY%", "%DLQ%"
 USER_TOPIC_CHARACTERS_MAX = 127
 RETRY_TOPIC_CHARACTERS_MAX = 255
-# A stranger can name topics freely; the table must not grow without an end.
-TOPICS_MAX = 50_000
+# A stranger can name topics freely; the whole table, with the longest names, must fit one frame (16 MiB).
+TOPICS_MAX = 20_000
 QUEUES_PER_TOPIC_MAX = 65_535
 SYS_FLAG_UNIT = 1
 

@@ -119,3 +119,14 @@ async def test_a_topic_that_found_no_room_is_not_remembered(tmp_path: Path, monk
         monkeypatch.setattr(topics, "TOPICS_MAX", len(master.tables.topics.configs))
         assert (await master.ask(send_request("T", b"x"))).code == 1
         assert master.tables.topics.get("T") is None and not master.changes.unheld
+
+
+async def test_a_full_table_does_not_keep_a_replica_from_leading(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with Desk(tmp_path) as desk:
+        desk.lead()
+        await desk.ask(send_request("T", b"x"))
+        desk.tables.topics.remove("T", 1)
+        monkeypatch.setattr(topics, "TOPICS_MAX", len(desk.tables.topics.configs))
+        desk.follow("127.0.0.1:1", 2)
+        desk.lead(3)
+        assert desk.roles.serving and desk.tables.topics.get("T") is None

@@ -2,8 +2,10 @@
 
 import pytest
 
+from brokers.namesrv_client import RouteEntry, register_request
+from brokers.remoting.codec import FRAME_BYTES_MAX, encode
 from brokers.service.data_version import DataVersion
-from brokers.service.topics import DEFAULT_TOPIC, TopicConfig, TopicTable, name_refusal, system_topics
+from brokers.service.topics import DEFAULT_TOPIC, TOPICS_MAX, TopicConfig, TopicTable, name_refusal, system_topics
 
 
 def table() -> TopicTable:
@@ -84,3 +86,10 @@ def test_a_table_reads_what_it_writes_and_is_taken_over_once() -> None:
 def test_a_body_that_is_no_table_is_refused(body: object) -> None:
     with pytest.raises(ValueError):
         TopicTable.from_wire(body)
+
+
+def test_the_largest_table_fits_one_frame_of_a_registration() -> None:
+    """Else a stranger who names enough topics would push the whole broker out of the routes."""
+    configs = [TopicConfig(f"%RETRY%{number:0248d}", 65_535, 65_535, 15, 2**31 - 1) for number in range(TOPICS_MAX)]
+    entry = RouteEntry("c", "b", 0, "h:1", "h:2", 1, TopicTable(configs).to_wire())
+    assert len(encode(register_request(entry))) <= FRAME_BYTES_MAX
