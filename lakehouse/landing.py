@@ -102,7 +102,7 @@ def _records(batch: pa.Table, topics: Collection[str | None] | None) -> Iterator
 
 def _new_to(mark: HighWater, batch: pa.Table) -> pa.Array | pa.ChunkedArray:
     """A mask of the rows above the marks."""
-    seen = pa.array([False] * batch.num_rows)
+    seen = pa.array([False] * batch.num_rows, pa.bool_())
     for (topic, partition), last in mark.marks.items():
         here = pc.and_(pc.equal(batch["topic"], topic), pc.equal(batch["partition"], partition))
         seen = pc.or_(seen, pc.and_(here, pc.less_equal(batch["offset"], last)))

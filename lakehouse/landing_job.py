@@ -72,7 +72,7 @@ class Lander:
             DETAILS: ThreadPoolExecutor(DETAIL_APPENDS_AT_ONCE, thread_name_prefix="append"),
         }
         self._gates = {FIRST: threading.Lock(), DETAILS: threading.Lock()}
-        self._closed = False
+        self.closed = False
         self.failure: BaseException | None = None
 
     def land_first(self, batch: Any, batch_id: int) -> None:
@@ -86,7 +86,7 @@ class Lander:
     def close(self) -> None:
         """Wait for batches at work; later ones are refused and come again after a restart."""
         held = [gate for gate in self._gates.values() if gate.acquire(timeout=STOP_WAIT_S)]
-        self._closed = True
+        self.closed = True
         for gate in held:
             gate.release()
         for pool in self._appends.values():
@@ -95,12 +95,12 @@ class Lander:
     def _land(self, query: str, batch: Any, batch_id: int) -> None:
         with self._gates[query]:
             try:
-                if self._closed or self.failure is not None:
+                if self.closed or self.failure is not None:
                     raise LakehouseError("the landing job is stopping")
                 self._take(query, batch, batch_id)
             except BaseException as error:
                 # Logged here: what Spark makes of an error in a callback can hide its cause.
-                if not self._closed:
+                if not self.closed:
                     self.failure = self.failure or error
                     log.error("batch %d of %s failed: %s", batch_id, query, error)
                 raise
@@ -199,6 +199,12 @@ def land(config: LandConfig, stop: threading.Event) -> int:
     try:
         _land_locked(config, stop, status, lock)
     except Exception as error:
+        if stop.is_set():
+            # Who stops a whole process group ends the Java process under our feet; appends are
+            # whole or not there, so this is a clean stop too.
+            log.info("ended while stopping: %s", type(error).__name__)
+            status.update(ready=False, stage="stopped")
+            return 0
         text = error_text(error)
         log.error("landing has stopped: %s", text)
         status.update(ready=False, stage="failed", error=text)
@@ -265,7 +271,7 @@ def _run_queries(
         start_query(spark, config, DETAILS, lander.land_details, config.details_trigger_ms),
     ]
     caught_up = threading.Thread(
-        target=_tell_ready, args=(queries, status, stop, began), daemon=True, name="catch-up"
+        target=_tell_ready, args=(queries, status, lander, began), daemon=True, name="catch-up"
     )
     caught_up.start()
     told_at = time.monotonic()
@@ -278,14 +284,13 @@ def _run_queries(
                 told_at = time.monotonic()
                 status.update()
     finally:
-        stop.set()
         lander.close()
         for query in queries:
             query.stop()
 
 
 def _tell_ready(
-    queries: list[Any], status: StatusFile, stop: threading.Event, began: float
+    queries: list[Any], status: StatusFile, lander: Lander, began: float
 ) -> None:
     """Say that the job is ready once everything that was there at its start has landed."""
     try:
@@ -294,7 +299,7 @@ def _tell_ready(
     except Exception:  # The watching thread sees the same error and reports it.
         log.debug("a query ended before it had caught up")
         return
-    if not stop.is_set():
+    if not lander.closed:
         status.update(ready=True, stage="landing")
         log.info("ready after %.1f s", time.monotonic() - began)
 
@@ -315,4 +320,6 @@ def error_text(error: BaseException) -> str:
             "the log no longer holds records that have not landed. Restore them, or keep these "
             f"tables and land into a new folder. Spark says: {text[:ERROR_CHARS_MAX]}"
         )
+    if isinstance(error, ConnectionError) or type(error).__name__ == "Py4JNetworkError":
+        return "Spark's Java process has ended; its own last lines stand in the log of this job"
     return f"{type(error).__name__}: {text}"[:ERROR_CHARS_MAX]

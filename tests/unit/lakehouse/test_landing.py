@@ -124,3 +124,12 @@ def test_rows_have_the_types_of_their_table() -> None:
     for name, rows in new.items():
         assert rows.schema.equals(BY_NAME[name].schema)
         rows.validate(full=True)
+
+
+def test_an_empty_batch_is_no_rows() -> None:
+    """The first batch of a new cluster has none."""
+    empty = landing.in_log_order(batch_of([]))
+    marks = {table.name: HighWater() for table in TABLES}
+    assert landing.bronze_rows(empty, HighWater(), 0, BEGAN).num_rows == 0
+    assert landing.silver_tables(empty, TABLES[1:], marks) == {}
+    assert landing.last_positions(empty) == {}

@@ -121,3 +121,7 @@ def test_lost_records_come_with_the_way_out() -> None:
     text = error_text(RuntimeError("Some data may have been lost ... set failOnDataLoss to false"))
     assert text.startswith("the log no longer holds records that have not landed")
     assert "new folder" in text
+
+
+def test_a_dead_java_process_is_called_that() -> None:
+    assert "Java process has ended" in error_text(ConnectionRefusedError(111, "refused"))
