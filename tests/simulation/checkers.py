@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from immutables import Map
 
+from events.changes import SyncStateSetAltered
 from events.commands import ElectMaster, RegisterBroker
 from events.outcomes import LABEL_AT_RISK, LABEL_REPEAT
 from processors.state import BrokerSet, check_invariants
@@ -79,6 +80,7 @@ class Checkers:
         self._found_as_expected(applied)
         self._left_at_once(applied, node)
         self._known_sets = node.folder.state.sets
+        self._joined_whole(outcome)
         self._awaited(node.folder.state.sets.get(self.cluster.set_name))
         problems = check_invariants(node.folder.state)
         if problems:
@@ -138,6 +140,19 @@ class Checkers:
             return
         if record.broker_id in node.folder.state.sets[record.broker_name].sync_state_set:
             raise InvariantBroken(f"offset {applied.offset}: broker {record.broker_id} started unclean and is still a member")
+
+    def _joined_whole(self, outcome: Outcome) -> None:
+        """S4: whoever joins holds everything that was acknowledged."""
+        joined = [one for change in outcome.changes if isinstance(change, SyncStateSetAltered) for one in change.joined]
+        if not joined or self.at_risk or outcome.broker_name != self.cluster.set_name:
+            return
+        for node in self.cluster.brokers:
+            disk = node.disk
+            if disk.identity is None or disk.distrusted or disk.identity.broker_id not in joined:
+                continue
+            for message in self.acked:
+                if not self._holds(node, message):
+                    raise InvariantBroken(f"{node.name} joins the set without the message at {message.offset}")
 
     def _awaited(self, known: BrokerSet | None) -> None:
         """S3: whoever the log calls a member is waited for by the master of that epoch."""
@@ -243,6 +258,9 @@ class Checkers:
             if disk.epoch_seen < before:
                 raise InvariantBroken(f"{node.name} forgot epoch {before}, its disk knows {disk.epoch_seen}")
             self._epochs_of[node.name] = disk.epoch_seen
+        core = node.core
+        if core is not None and core.role.value != "FENCED" and core.master_epoch < disk.epoch_seen:
+            raise InvariantBroken(f"{node.name} acts in epoch {core.master_epoch}, though it knows of {disk.epoch_seen}")
         if disk.dispatched_offset == self._moved.get(node.name) or self.at_risk:
             return
         self._moved[node.name] = disk.dispatched_offset

@@ -37,7 +37,9 @@ SHAPE = Shape()
 DEATHS = Mix({"kill_broker": 2, "kill_master": 2, "kill_inside": 2, "isolate": 1}, every_ms=(100, 700), odd=False)
 POWER = Mix({"lose_power": 4, "kill_master": 2, "restart_master": 1}, every_ms=(200, 900), odd=False)
 CUTS = Mix({"isolate": 3, "pause_broker": 2, "designate": 2, "suspect": 2}, every_ms=(100, 700), odd=False)
-LATE = Mix({"kill_broker": 3, "isolate": 2, "journal_stall": 1}, every_ms=(100, 600), stall_one_in=4, odd=False)
+LATE = Mix({"kill_broker": 3, "isolate": 2}, every_ms=(300, 1_200), stall_one_in=2, odd=False)
+LONELY = Mix({"isolate": 3, "kill_broker": 1}, every_ms=(1_200, 2_500), stall_one_in=2, odd=False)
+STALE = Mix({"suspect": 6, "restart_master": 4, "kill_broker": 2}, every_ms=(60, 300), stall_one_in=8, odd=False)
 ODD = Mix({"suspect": 3, "kill_leader": 1, "restart_master": 2, "kill_broker": 1}, every_ms=(100, 600), stall_one_in=6)
 
 Patch = pytest.MonkeyPatch
@@ -211,7 +213,7 @@ PLANTED: Mapping[str, Planted] = {
     bug.plant.__name__: bug
     for bug in (
         Planted(acknowledged_before_all_members_did, DEATHS, 10),
-        Planted(pending_proposal_dropped_by_a_poll, LATE, 20),
+        Planted(pending_proposal_dropped_by_a_poll, LATE, 80),
         Planted(no_term_check_in_the_fold, ODD, 5),
         Planted(same_command_applied_twice, ODD, 5),
         Planted(election_for_epochs_that_moved, ODD, 10),
@@ -221,11 +223,11 @@ PLANTED: Mapping[str, Planted] = {
         Planted(restarted_master_goes_on_in_its_epoch, POWER, 10),
         Planted(new_master_acts_before_its_entry_is_durable, DEATHS, 5),
         Planted(empty_epoch_is_not_superseded, CUTS, 10),
-        Planted(slave_acknowledges_before_it_writes, DEATHS, 20),
+        Planted(slave_acknowledges_before_it_writes, DEATHS, 40),
         Planted(acknowledgements_of_old_links_count, CUTS, 10),
         Planted(replica_joins_before_it_has_caught_up, DEATHS, 20),
-        Planted(heartbeats_of_a_former_life_elect, ODD, 20),
-        Planted(lost_member_is_left_out_before_the_controller_agrees, LATE, 20),
+        Planted(heartbeats_of_a_former_life_elect, STALE, 20),
+        Planted(lost_member_is_left_out_before_the_controller_agrees, LONELY, 60),
         Planted(old_master_is_followed_again, CUTS, 20),
     )
 }
