@@ -18,6 +18,8 @@ pytestmark = [pytest.mark.kafka, pytest.mark.processes]
 RATE = 120
 # two or three seconds of the workload
 CALM = 250
+# a dead master refuses at once; only what is really stuck, not a busy machine, shall count as a failed send
+SEND_TIMEOUT_MS = 2_000
 
 
 @pytest.fixture(scope="module")
@@ -32,16 +34,13 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
 
 
 def kill_master(cluster: LocalCluster, workload: Workload) -> tuple[SetView, SetView]:
-    """`kill -9` the master; another leads, messages flow, the killed one is back in the set."""
+    """`kill -9` the master; a new epoch begins, messages flow, the killed one is back in the set."""
     before = cluster.whole()
     name = cluster.view.process_at(before.master_address or "")["name"]
-    outages = len(workload.outages)
     pid = cluster.kill(name)
     after = cluster.set_view(
-        "another master is elected",
-        lambda view: view.master_id not in (None, before.master_id) and view.master_epoch > before.master_epoch,
+        "a master is elected", lambda view: view.master_id is not None and view.master_epoch > before.master_epoch
     )
-    wait_until(lambda: len(workload.outages) > outages, "the producer sends again")
     wait_until(lambda: cluster.restarted(name, pid), f"{name} runs again")
     whole = cluster.whole()
     assert before.master_id in whole.in_sync, "the killed master rejoined the SyncStateSet"
@@ -64,7 +63,7 @@ def kill_controller(cluster: LocalCluster, workload: Workload) -> None:
 def test_nothing_acknowledged_is_lost_while_masters_and_controllers_are_killed(
     cluster: LocalCluster, tmp_path: Path
 ) -> None:
-    workload = Workload(tmp_path, cluster.name_servers, rate=RATE)
+    workload = Workload(tmp_path, cluster.name_servers, rate=RATE, timeout_ms=SEND_TIMEOUT_MS)
     try:
         cluster.whole()
         workload.start()
