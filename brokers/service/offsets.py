@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from brokers.service.data_version import DataVersion
+from brokers.service.topics import QUEUES_PER_TOPIC_MAX
 
 GROUP_TOPICS_MAX = 200_000
 SEPARATOR = "@"
@@ -23,7 +24,7 @@ class ConsumerOffsets:
 
     def commit(self, group: str, topic: str, queue_id: int, offset: int, wall_ms: int) -> bool:
         """Store an offset, also one lower than before; a negative one (Go sends -1) says nothing. False: not stored."""
-        if offset < 0 or queue_id < 0:
+        if offset < 0 or not 0 <= queue_id < QUEUES_PER_TOPIC_MAX:
             return False
         key = topic + SEPARATOR + group
         queues = self._table.get(key)

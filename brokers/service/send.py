@@ -237,9 +237,15 @@ def _answer_later(each: Pending, answer: Answer) -> None:
         return
 
     def done(task: asyncio.Future[RemotingCommand | None]) -> None:
-        if not task.cancelled() and task.exception() is None and (response := task.result()) is not None:
-            if not each.request.is_oneway:
-                each.connection.send(response)
+        if task.cancelled():
+            return
+        if (error := task.exception()) is not None:
+            _log.error("a send from %s was not handed on", each.connection.peer, exc_info=error)
+            response = each.request.reply(ResponseCode.SYSTEM_ERROR, remark=f"the outcome is unknown: {type(error).__name__}")
+        else:
+            response = task.result()
+        if response is not None and not each.request.is_oneway:
+            each.connection.send(response)
 
     asyncio.ensure_future(answer).add_done_callback(done)
 

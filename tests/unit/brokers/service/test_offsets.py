@@ -50,3 +50,9 @@ def test_it_reads_unquoted_queue_ids_of_java_and_its_own_json() -> None:
 def test_a_body_that_is_no_offset_table_is_refused(body: object) -> None:
     with pytest.raises(ValueError):
         ConsumerOffsets.from_wire(body)
+
+
+def test_a_queue_that_no_topic_can_have_takes_no_place() -> None:
+    offsets = ConsumerOffsets()
+    assert not offsets.commit("g", "T", 65_535, 1, 1) and not offsets.commit("g", "T", 2**31 - 1, 1, 1)
+    assert offsets.commit("g", "T", 65_534, 1, 1)

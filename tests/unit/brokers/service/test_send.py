@@ -126,3 +126,17 @@ async def test_a_log_that_cannot_be_read_answers_who_waits_as_one_that_cannot_be
         monkeypatch.setattr(desk.store, "put_many", unreadable)
         assert (await desk.ask(send_request("T", b"y"))).code == 14
         assert desk.service.sends.waiting == 0 and len(desk.storage_failures) == 1
+
+
+async def test_a_send_that_cannot_be_handed_on_is_answered_all_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with Desk(tmp_path) as desk:
+        desk.lead()
+        assert (await desk.ask(send_request("T", b"x"))).code == 0
+
+        async def stumble(*_: object) -> None:
+            raise AssertionError("planted")
+
+        desk.leads = False
+        monkeypatch.setattr(desk.forwarder, "handle", stumble)
+        answer = await desk.ask(send_request("T", b"y"))
+        assert answer.code == 1 and "unknown" in (answer.remark or "")
