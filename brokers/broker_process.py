@@ -183,7 +183,7 @@ class BrokerProcess:
         self.reporter.start()
         self.membership.start()
         self.name_servers.start()
-        self._tasks.append(self.replica.failed())
+        self._tasks += [self.replica.failed(), self.membership.failed()]
         self._spawn(self.membership.register())
 
     async def _listen(self, host: str, port: int) -> None:

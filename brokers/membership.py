@@ -86,6 +86,7 @@ class Membership:
         self._asking: dict[bool, asyncio.Task[None]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._reregistering = False
+        self._failed: asyncio.Future[None] | None = None
 
     @property
     def leader(self) -> str | None:
@@ -280,6 +281,14 @@ class Membership:
         self._tasks.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
             _log.error("a task of the membership failed", exc_info=error)
+            if self._failed is not None and not self._failed.done():
+                self._failed.set_exception(error)
+
+    def failed(self) -> asyncio.Future[None]:
+        """Raises once a part of the membership broke down: a broker that asks and beats no more has to end."""
+        if self._failed is None:
+            self._failed = asyncio.get_running_loop().create_future()
+        return self._failed
 
 
 def _settled_code(answer: RemotingCommand | None) -> int | None:

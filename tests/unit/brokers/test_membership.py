@@ -114,3 +114,20 @@ async def test_a_proposal_gets_one_result_and_an_open_one_has_no_code(tmp_path: 
     controller.refuse = {1001: 1}
     assert (await broker.membership.propose(effect, "a" * 32)).code is None
     await broker.membership.close()
+
+
+async def test_a_part_that_breaks_down_is_told_to_the_process(
+    tmp_path: Path, controller: ScriptedController, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broker = Broker(tmp_path, controller)
+    failed = broker.membership.failed()
+
+    def stumble() -> None:
+        raise RuntimeError("planted")
+
+    await broker.membership.register()
+    monkeypatch.setattr(broker.membership, "_greeting", stumble)
+    async with asyncio.timeout(20):
+        with pytest.raises(RuntimeError, match="planted"):
+            await failed
+    await broker.membership.close()
