@@ -27,6 +27,7 @@ class Boot:
     """One start of a broker process; `reason` says why it counts as clean or not.
 
     `same_boot`: the machine did not restart since the last run, so what was written is there even without a flush.
+    `trusted_end`: offset above which the log may be torn, of an unclean start; None: not known (yet).
     """
 
     incarnation: str
@@ -34,6 +35,7 @@ class Boot:
     clean: bool
     reason: str
     same_boot: bool
+    trusted_end: int | None = None
 
 
 def machine_boot_id(path: Path = BOOT_ID_PATH) -> str:
@@ -70,7 +72,7 @@ class BootMarker:
         marker = self._read()
         clean, reason = judge(marker, boot_id, store_has_data)
         same_boot = bool(boot_id) and marker is not None and marker.get("boot_id") == boot_id
-        return Boot(uuid.uuid4().hex, boot_id, clean, reason, same_boot)
+        return Boot(uuid.uuid4().hex, boot_id, clean, reason, same_boot, None if clean else _offset(marker))
 
     def begin(self, boot: Boot) -> None:
         """Mark this run as running; before anything else is written."""
@@ -78,6 +80,7 @@ class BootMarker:
         # An unclean state stays on record until the replica has caught up: another kill must not wash it off.
         self._content = {
             "boot_id": boot.boot_id, "incarnation": boot.incarnation, "flushed_exit": False, "io_error": not boot.clean,
+            "trusted_end": boot.trusted_end,
         }  # fmt: skip
         self._write()
 
@@ -85,6 +88,7 @@ class BootMarker:
         """The replica holds again all that its master confirmed; earlier losses are made good."""
         if self._content.get("io_error"):
             self._content["io_error"] = False
+            self._content["trusted_end"] = None
             self._write()
 
     def io_error(self) -> None:
@@ -115,3 +119,9 @@ class BootMarker:
 
     def _write(self) -> None:
         replace_file(self.path, json.dumps(self._content, sort_keys=True).encode("ascii"))
+
+
+def _offset(marker: dict[str, object] | None) -> int | None:
+    """What an earlier start could trust of the log, as long as it has not caught up since."""
+    value = None if marker is None or not marker.get("io_error") else marker.get("trusted_end")
+    return value if type(value) is int and value >= 0 else None

@@ -15,8 +15,10 @@ from brokers.config import BrokerConfig
 from brokers.controller_messages import LogPosition
 from brokers.ha.epoch_file import EpochFile
 from brokers.ha.epochs import EpochHistory
+from brokers.log import segments
 from brokers.log.commit_log import LogError
 from brokers.log.consume_queue import ENTRY_BYTES
+from brokers.log.scan import end_of_valid_log
 from brokers.log.store import MessageStore, StoreConfig
 from brokers.remoting.connection import split_address
 from brokers.replica.config import ReplicaConfig
@@ -46,6 +48,8 @@ class LocalReplica:
             self._epoch_file = EpochFile(store_dir / "epochFileCheckpoint")
             self._epochs, self._epoch_seen = self._epoch_file.load()
             self.boot = self._judged_by_content(self.boot)
+            if not self.boot.clean:
+                self.boot = replace(self.boot, trusted_end=self._trusted_end(self.boot.trusted_end))
             self._marker.begin(self.boot)
         except BaseException:
             self.store.close(clean=False)
@@ -66,6 +70,15 @@ class LocalReplica:
             return replace(boot, clean=False, reason="epochs_from_backup")
         return boot
 
+    def _trusted_end(self, known: int | None) -> int:
+        """Record border above which bytes may be torn: what was durable, and what an earlier unclean start could trust
+        (bytes flushed since then are no better for it)."""
+        durable = self.store.recovery.durable_end
+        limit = durable if known is None else min(known, durable)
+        file_bytes = self._config.commit_log_file_bytes
+        start = max(segments.file_start(limit, file_bytes), self.store.log_min)
+        return end_of_valid_log(self.store.read_log, start, limit, file_bytes)[0] if start < limit else limit
+
     def make(self, broker_id: int) -> ReplicaCore:
         """The core for this id: FENCED until the controller has spoken. Call `run` with it next."""
         config, store = self._config, self.store
@@ -76,7 +89,8 @@ class LocalReplica:
         )  # fmt: skip
         return ReplicaCore(
             settings, broker_id=broker_id, incarnation=self.boot.incarnation,
-            clean=self.boot.clean, epochs=self._epochs, epoch_seen=self._epoch_seen, log_end=store.log_end,
+            clean=self.boot.clean, trusted_end=self.boot.trusted_end,
+            epochs=self._epochs, epoch_seen=self._epoch_seen, log_end=store.log_end,
             log_min=store.log_min, confirm_offset=store.confirm_offset,
         )  # fmt: skip
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-from brokers.ha.epochs import EpochError, EpochHistory
+from brokers.ha.epochs import OFFSET_MAX, EpochError, EpochHistory
 from brokers.ha.frames import (
     MasterFrameDecoder,
     MasterHandshake,
@@ -114,8 +114,10 @@ class SlaveLink:
         wanted_epoch: int | None = None,
         from_last_file: bool = False,
         learner: bool = False,
+        trusted_end: int | None = None,
     ) -> None:
-        """`wanted_epoch`: the master must be in exactly this epoch (a Regent master); None: any."""
+        """`wanted_epoch`: the master must be in exactly this epoch (a Regent master); None: any.
+        `trusted_end`: own bytes above it may be torn and are copied again; None: all are good."""
         self.state = SlaveState.READY
         self.epochs = epochs
         self.end_offset = end_offset
@@ -123,6 +125,7 @@ class SlaveLink:
         self._limits = limits
         self._hello = SlaveHandshake(broker_id, from_last_file, learner)
         self._wanted_epoch = wanted_epoch
+        self._trusted_end = OFFSET_MAX if trusted_end is None else trusted_end
         self._known = EpochHistory()  # the master's entries, as far as it told
         self._decoder = MasterFrameDecoder()
         self._cut_to = -1
@@ -165,6 +168,7 @@ class SlaveLink:
         agreed = consistent_offset(self.epochs, self.end_offset, frame.epochs, frame.end_offset)
         if agreed is None:
             return self._fail(f"no common epoch: {self.epochs} here, {frame.epochs} there")
+        agreed = min(agreed, self._trusted_end)
         if agreed < self.end_offset:
             self.state, self._cut_to = SlaveState.CUTTING, agreed
             entry = self.epochs.find(max(agreed - 1, 0))

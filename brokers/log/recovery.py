@@ -25,6 +25,8 @@ class RecoveryReport:
     `cut_bytes`: bytes behind the last complete message that were in use and are gone now. `stopped_at`: one line on
     why reading ended there, empty when the log filled its files. `missing_bytes`: how far the log ends before what the
     checkpoint calls durable or confirmed: such a replica lacks what it acknowledged, however its last run ended (S5).
+    `durable_end`: record border up to which every byte was flushed. What lies behind may be torn where no checksum
+    looks (headers, properties, the rest of a blank record), although its records read well.
     """
 
     abnormal: bool
@@ -37,6 +39,7 @@ class RecoveryReport:
     messages: int
     stopped_at: str
     missing_bytes: int
+    durable_end: int
 
 
 def recover(
@@ -51,7 +54,7 @@ def recover(
         queues.truncate(-1)
         dispatcher.restart_at(0)
         missing = _missing_bytes(checkpoint, 0)
-        return RecoveryReport(abnormal, same_boot, 0, 0, 0, 0, 0, 0, "the log is empty", missing)
+        return RecoveryReport(abnormal, same_boot, 0, 0, 0, 0, 0, 0, "the log is empty", missing, 0)
     start = segments.file_start(log.capacity_end - 1, log.file_bytes)
     if abnormal and not same_boot:
         start = _durable_file(log, checkpoint)
@@ -59,7 +62,8 @@ def recover(
     last_dispatched = queues.last_physical()
     start = min(start, _newest_file(log, lambda position, _: position <= last_dispatched))
     trusted = min(checkpoint.confirm_offset, log.capacity_end)
-    confirmed = _Confirmed(LogWalk(log.read, start, log.capacity_end, log.file_bytes, check_body=True), trusted, last_dispatched)
+    walk = LogWalk(log.read, start, log.capacity_end, log.file_bytes, check_body=True)
+    confirmed = _Confirmed(walk, trusted, last_dispatched, checkpoint.flushed_offset)
     dispatcher.restart_at(start)
     dispatcher.build(confirmed)
     end = confirmed.walk.end
@@ -70,8 +74,13 @@ def recover(
     confirm = max(confirmed.end, log.min_offset) if confirmed.end >= 0 else max(log.min_offset, min(trusted, start, end))
     return RecoveryReport(
         abnormal, same_boot, start, log.min_offset, log.end_offset, min(confirm, end), cut, confirmed.messages,
-        confirmed.walk.reason, _missing_bytes(checkpoint, end),
+        confirmed.walk.reason, _missing_bytes(checkpoint, end), min(_durable_end(log, checkpoint, confirmed), end),
     )  # fmt: skip
+
+
+def _durable_end(log: CommitLog, checkpoint: Checkpoint, read: _Confirmed) -> int:
+    """A file begins with a record, so its start will do where no record that was read ends below."""
+    return max(read.durable_end, log.min_offset, segments.file_start(checkpoint.flushed_offset, log.file_bytes))
 
 
 def _missing_bytes(checkpoint: Checkpoint, end: int) -> int:
@@ -82,9 +91,10 @@ class _Confirmed:
     """Walks the whole log but hands out only messages that are confirmed: up to the recorded confirm offset, and those
     in front of a message that already has its entry (it got it because it was confirmed)."""
 
-    def __init__(self, walk: LogWalk, confirm_offset: int, last_dispatched: int) -> None:
+    def __init__(self, walk: LogWalk, confirm_offset: int, last_dispatched: int, flushed_offset: int) -> None:
         self.walk = walk
-        self.end = -1
+        self.end = self.durable_end = -1
+        self._flushed_offset = flushed_offset
         self.messages = 0
         self._confirm_offset = confirm_offset
         self._last_dispatched = last_dispatched
@@ -93,6 +103,8 @@ class _Confirmed:
         for record in self.walk:
             self.messages += 1
             end = record.physical_offset + record.size
+            if end <= self._flushed_offset:
+                self.durable_end = end
             if end <= self._confirm_offset or record.physical_offset <= self._last_dispatched:
                 self.end = end
                 yield record

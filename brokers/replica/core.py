@@ -33,9 +33,11 @@ class ReplicaCore:
         confirm_offset: int,
         log_min: int = 0,
         epoch_seen: int = 0,
+        trusted_end: int | None = None,
     ) -> None:
         """`clean` False: power was lost or the disk failed, acknowledged bytes may be missing (S5).
-        `epoch_seen`: highest master epoch ever persisted (WriteEpochs)."""
+        `epoch_seen`: highest master epoch ever persisted (WriteEpochs). `trusted_end`: record border
+        above which bytes may be torn, to be copied from a master again; None: none are."""
         self.config = config
         self.broker_id = broker_id
         self.incarnation = incarnation
@@ -45,6 +47,7 @@ class ReplicaCore:
             min_offset=log_min,
             confirm_offset=confirm_offset,
             epoch_seen=epoch_seen,
+            trusted_end=trusted_end,
         )
         # Bytes without a history cannot be vouched for either (S12).
         trusted = clean and (bool(epochs) or log_end == log_min)

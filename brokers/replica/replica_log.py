@@ -23,13 +23,16 @@ class ReplicaLog:
         min_offset: int,
         confirm_offset: int,
         epoch_seen: int,
+        trusted_end: int | None = None,
     ) -> None:
+        """`trusted_end`: bytes above it may be torn (S5); None: every byte is as it was written."""
         # A crash may have taken bytes whose label was already durable: the label goes too.
         self.epochs = epochs.truncate_suffix(end_offset + 1)
         self.end_offset = end_offset
         self.min_offset = min_offset
         self.confirm_offset = min(confirm_offset, end_offset)
         self.epoch_seen = max(epoch_seen, epochs.newest_epoch, 0)
+        self.trusted_end = trusted_end
 
     def view(self) -> LogView:
         return LogView(self.epochs, self.min_offset, self.end_offset, self.confirm_offset)
@@ -43,6 +46,7 @@ class ReplicaLog:
 
     def begin_epoch(self, epoch: int) -> list[Effect]:
         """The mastership entry: from the log's end on, bytes are `epoch`'s (S13)."""
+        self.trusted_end = None  # whoever leads is the truth
         self.epochs = self.epochs.append(epoch, self.end_offset)
         self.epoch_seen = max(self.epoch_seen, epoch)
         return [self._write_epochs(), self._epoch_event()]
@@ -64,6 +68,8 @@ class ReplicaLog:
 
     def was_cut(self, end_offset: int, reason: str) -> list[Effect]:
         """The shell cut the log: labels of lost bytes go too, durably, after the bytes."""
+        if self.trusted_end is not None and end_offset <= self.trusted_end:
+            self.trusted_end = None
         if end_offset == self.end_offset:
             return []
         lost_from, self.end_offset = self.end_offset, end_offset

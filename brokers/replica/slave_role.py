@@ -104,6 +104,7 @@ class SlaveRole:
             end_offset=self._log.end_offset,
             now_ms=now_ms,
             wanted_epoch=self._wanted_epoch,
+            trusted_end=self._log.trusted_end,
         )
         return [SendBytes(link_id, self._link.open())]
 

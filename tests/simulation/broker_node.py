@@ -138,6 +138,7 @@ class BrokerNode:
             log_end=self.disk.log_end,
             confirm_offset=self.disk.confirm_offset,
             epoch_seen=self.disk.epoch_seen,
+            trusted_end=None if self.clean else self.disk.trusted_end,
         )
         self.shell = ReplicaShell(self, core)
 

@@ -38,6 +38,7 @@ class SimulatedDisk:
         self.boot_id = 0
         self.errors_due = 0
         self.distrusted = False  # bytes were lost and not caught up since
+        self.trusted_end: int | None = None  # kept with the marker, as brokers.boot does
 
     # -- the store of a replica --------------------------------------------------------------------
 
@@ -87,12 +88,17 @@ class SimulatedDisk:
     def recover(self) -> None:
         """What opening the store does: cut what follows the last complete record, confirm what is there."""
         end, _ = end_of_valid_log(self.read_log, 0, len(self.log), FILE_BYTES)
+        durable, _ = end_of_valid_log(self.read_log, 0, min(self.flushed_bytes, self._trusted()), FILE_BYTES)
+        self.trusted_end = durable if self.distrusted else None
         self.truncate(end)
         self.errors_due = 0
         walk = LogWalk(self.read_log, 0, min(self.confirm_offset, end), FILE_BYTES, check_body=False)
         for _ in walk:
             pass
         self.confirm_offset = self.dispatched_offset = walk.end
+
+    def _trusted(self) -> int:
+        return len(self.log) if self.trusted_end is None else self.trusted_end
 
     def flush(self, confirm_offset: int) -> None:
         """Everything so far survives a power loss; the checkpoint tells the confirm offset."""

@@ -1,5 +1,6 @@
 """Clean and unclean starts: what counts as lost bytes, and that it is not forgotten before the replica caught up."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -72,3 +73,15 @@ def test_an_io_error_counts_also_when_the_disk_takes_no_marker_any_more(tmp_path
     (tmp_path / "runMarker.tmp").mkdir()  # nothing can be written beside the marker
     marker.io_error()
     assert not BootMarker(tmp_path).examine(True, "boot-1").clean
+
+
+def test_what_an_unclean_start_could_trust_is_kept_until_it_caught_up(tmp_path: Path) -> None:
+    begin(BootMarker(tmp_path), False, "boot-1")
+    marker = BootMarker(tmp_path)
+    boot = marker.examine(True, "boot-2")
+    assert boot.trusted_end is None
+    marker.begin(replace(boot, trusted_end=700))
+    again = BootMarker(tmp_path)
+    assert begin(again, True, "boot-2").trusted_end == 700
+    again.caught_up()
+    assert BootMarker(tmp_path).examine(True, "boot-2").trusted_end is None

@@ -113,3 +113,25 @@ def test_a_log_that_lost_what_was_durable_is_unclean_however_orderly_the_last_en
         assert not again.clean() and not again.make(1).clean
         again.store.checkpoint()
         again.store.close(clean=False)
+
+
+def test_an_unclean_start_trusts_what_was_durable_and_no_more_after_a_second_one(tmp_path: Path) -> None:
+    replica = opened(tmp_path)
+    message = MessageFields("T", 0, b"x" * 100, b"", 1, HOST, HOST)
+    replica.store.put(message, 1)
+    replica.store.dispatch_to(replica.store.log_end)
+    replica.store.checkpoint()
+    durable = replica.store.log_end
+    replica.store.put(message, 1)
+    replica.storage_failed("planted")
+    replica.store.close(clean=False)
+    again = opened(tmp_path)
+    assert not again.clean() and again.store.log_end > durable
+    assert again.boot.trusted_end == durable == again.make(1).log.trusted_end
+    again.store.dispatch_to(again.store.log_end)
+    again.store.checkpoint()  # flushed now, torn or not
+    again.storage_failed("planted")
+    again.store.close(clean=False)
+    third = opened(tmp_path)
+    assert third.boot.trusted_end == durable
+    third.close()

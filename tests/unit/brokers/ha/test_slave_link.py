@@ -261,3 +261,12 @@ def test_one_changed_byte_of_a_master_never_breaks_more_than_the_link(position: 
             assert not isinstance(event, BytesReceived) or event.offset % LIMITS.file_bytes == 0
     except ProtocolError:
         pass
+
+
+def test_bytes_that_may_be_torn_are_copied_again_even_where_the_epochs_agree() -> None:
+    """S5: after a loss of power a record may read well and still differ where no checksum looks."""
+    link = opened(H((1, 0), (3, 441)), 735, trusted_end=600)
+    assert link.receive_data(MASTER.encode(), now_ms=0) == [CutWanted(600, 3)]
+    assert shape(link.truncated(True, 600, now_ms=0))[0] == HandshakeAgreed(600, 735)
+    deeper = opened(H((1, 0), (2, 300)), 735, trusted_end=600)
+    assert deeper.receive_data(MASTER.encode(), now_ms=0) == [CutWanted(300, 1)]

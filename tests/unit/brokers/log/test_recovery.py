@@ -278,3 +278,9 @@ def test_a_process_killed_in_the_middle_of_writing_loses_nothing(tmp_path: Path)
     for queue_id in range(3):
         wanted = [b"%d" % n for n in range(queue_id, number + 1, 3)]
         assert bodies(store, queue_id)[: len(wanted)] == wanted
+
+
+def test_the_durable_end_is_the_last_record_border_that_was_flushed(tmp_path: Path) -> None:
+    _, ends = killed(tmp_path, 30, checkpoint_at=12)
+    recovery = small_store(tmp_path).recovery
+    assert recovery.durable_end == ends[12] < recovery.end_offset

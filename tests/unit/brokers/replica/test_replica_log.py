@@ -84,3 +84,14 @@ def test_deleted_files_take_their_epochs_with_them() -> None:
     assert one.trimmed(50) == []
     (write,) = one.trimmed(120)
     assert write.entries == (EpochEntry(2, 100),) and one.min_offset == 120
+
+
+def test_torn_bytes_are_trusted_again_once_they_are_cut_or_lead() -> None:
+    one = log(trusted_end=110)
+    one.was_cut(130, "test")
+    assert one.trusted_end == 110
+    one.was_cut(110, "test")
+    assert one.trusted_end is None
+    leading = log(trusted_end=110)
+    leading.begin_epoch(6)
+    assert leading.trusted_end is None
