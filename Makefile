@@ -25,10 +25,19 @@ demo: setup ## the main job on real parts: failovers under load, then the histor
 	@exec $(V)/regent demo $(ARGS)
 
 .PHONY: test
-test: setup ## everything that must be green: house, unit, property, integration, the simulation's budget
-	$(PYTEST) tests/house tests/unit
-	$(PYTEST) $(wildcard tests/property tests/simulation tests/integration)
-	@if [ -f tests/simulation/run.py ]; then $(V)/python tests/simulation/run.py --budget-s $(SIMULATION_BUDGET_S); fi
+test: setup ## everything that must be green: house, unit, golden, property, simulation's budget, integration (under 12 minutes)
+	@$(MAKE) --no-print-directory --jobs 2 --output-sync=line test-parts test-simulation
+	@$(MAKE) --no-print-directory test-integration
+
+.PHONY: test-parts test-simulation test-integration
+test-parts:
+	$(PYTEST) tests/house tests/unit $(wildcard tests/golden tests/property)
+
+test-simulation:
+	REGENT_SIMULATION_BUDGET_S=$(SIMULATION_BUDGET_S) $(PYTEST) tests/simulation
+
+test-integration:
+	$(PYTEST) --durations=8 tests/integration
 
 .PHONY: unit
 unit: setup ## house and unit tests only (ARGS go to pytest)
