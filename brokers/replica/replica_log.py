@@ -32,7 +32,8 @@ class ReplicaLog:
         self.min_offset = min_offset
         self.confirm_offset = min(confirm_offset, end_offset)
         self.epoch_seen = max(epoch_seen, epochs.newest_epoch, 0)
-        self.trusted_end = trusted_end
+        # Nothing above it: what comes from now on is as a master sent it.
+        self.trusted_end = None if trusted_end is None or trusted_end >= end_offset else trusted_end
 
     def view(self) -> LogView:
         return LogView(self.epochs, self.min_offset, self.end_offset, self.confirm_offset)

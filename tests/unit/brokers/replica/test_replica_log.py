@@ -95,3 +95,8 @@ def test_torn_bytes_are_trusted_again_once_they_are_cut_or_lead() -> None:
     leading = log(trusted_end=110)
     leading.begin_epoch(6)
     assert leading.trusted_end is None
+
+
+def test_a_log_that_ends_where_trust_ends_has_nothing_torn() -> None:
+    assert log(trusted_end=150).trusted_end is None
+    assert log(trusted_end=149).trusted_end == 149
