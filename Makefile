@@ -5,6 +5,8 @@ PYTHON ?= $(firstword $(foreach p,python3.11 python3.12 python3.13 python3,$(if 
 V := .venv/bin
 PYTEST := $(V)/python -m pytest --quiet
 SIMULATION_BUDGET_S ?= 150
+# the same worlds for everyone; `make simulate` and SIMULATION_FROM= (empty: by chance) look for new ones
+SIMULATION_FROM ?= 1
 SEEDS ?= 20
 FROM ?= 1
 ARGS ?=
@@ -34,7 +36,7 @@ test-parts:
 	$(PYTEST) tests/house tests/unit $(wildcard tests/golden tests/property)
 
 test-simulation:
-	REGENT_SIMULATION_BUDGET_S=$(SIMULATION_BUDGET_S) $(PYTEST) tests/simulation
+	REGENT_SIMULATION_BUDGET_S=$(SIMULATION_BUDGET_S) REGENT_SIMULATION_FROM=$(SIMULATION_FROM) $(PYTEST) tests/simulation
 
 test-integration:
 	$(PYTEST) --durations=8 tests/integration
