@@ -179,6 +179,9 @@ class Demo:
     def _ask(self) -> None:
         seconds = asked.wait_landed(self._folder)
         self._console.say(f"    all of the log stands in the tables after {seconds:.1f} s")
+        for step in self._document["steps"]:
+            if step["kind"] == "master":
+                step["phases"] = asked.phases_after(self._folder, step["epoch_after"], step["at_ms"])
         answers = []
         offsets = asked.election_offsets(self._folder)
         at = str(offsets[1] if len(offsets) > 1 else 0)

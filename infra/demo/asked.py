@@ -16,12 +16,14 @@ from infra.cluster_plan import BROKER_SET
 from infra.data_folder import DataFolder
 from infra.demo import expected
 from infra.problems import Problem
-from lakehouse import decisions, state_at
+from lakehouse import decisions, explain, state_at
 from lakehouse import status as landing_status
 from lakehouse.errors import LakehouseError
 
 LAND_LIMIT_MS = 120_000
 COMMAND_LIMIT_S = 300.0
+# where a failover ends for the one who sends
+LAST_PHASE = "first message acknowledged"
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +73,17 @@ def election_offsets(folder: DataFolder) -> list[int]:
         entry["offset"] for entry in model["decisions"]
         if any(change["kind"] == "MasterElected" for change in entry["changes"])
     ]
+
+
+def phases_after(folder: DataFolder, epoch: int, at_ms: int) -> list[dict[str, Any]]:
+    """What happened in the failover to `epoch`, in ms after the blow at `at_ms`, up to the first acknowledged message."""
+    (election,) = explain.explain(folder.tables, BROKER_SET, epoch)["elections"]
+    found = []
+    for phase in election["phases"]:
+        found.append({"phase": phase["phase"], "after_ms": phase["at_ms"] - at_ms})
+        if phase["phase"] == LAST_PHASE:
+            break
+    return sorted(found, key=lambda one: one["after_ms"])
 
 
 def last_state(folder: DataFolder) -> dict[str, Any]:

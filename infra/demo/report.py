@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 Document = Mapping[str, Any]
@@ -37,6 +37,8 @@ def render(document: Document) -> list[str]:
     lines = ["", "What happened"]
     for one in document.get("steps", ()):
         lines.append(f"  {step_line(one)}")
+        if one.get("phases"):
+            lines.append(f"    phases: {phases_text(one['phases'])}")
     if document.get("messages"):
         lines += ["", *_message_lines(document["messages"], document.get("load", {}))]
     if document.get("replicas"):
@@ -55,6 +57,11 @@ def verdict_lines(document: Document) -> list[str]:
     if not wrong:
         return [f"GOOD: nothing acknowledged was lost, the replicas are equal, history proves itself ({seconds})."]
     return [f"NOT GOOD ({seconds}):", *(f"  {line}" for line in wrong)]
+
+
+def phases_text(phases: Sequence[Document]) -> str:
+    """Each phase with the time since the blow."""
+    return ", ".join(f"{one['phase']} {one['after_ms']:+d} ms" for one in phases)
 
 
 def step_line(one: Document) -> str:

@@ -36,7 +36,7 @@ def test_a_set_outlives_its_masters_and_history_says_why(tmp_path: Path) -> None
     assert report["replicas"]["equal"] and len(report["replicas"]["replicas"]) == 4
     masters = [one for one in report["steps"] if one["kind"] == "master"]
     assert [one["epoch_after"] - one["epoch_before"] for one in masters] == [1, 1]
-    assert all(one["outage"] for one in masters)
+    assert all(one["outage"] and one["phases"] for one in masters)
     assert steps["controller"]["term_after"] > steps["controller"]["term_before"]
     assert all(one["ok"] for one in report["history"]["expected"])
     asked = {one["command"].split()[1]: one for one in report["history"]["asked"]}

@@ -8,7 +8,8 @@ REPLICAS = {"replicas": ["a", "b"], "equal": True, "first_difference": None, "by
 GOOD = {
     "steps": [
         {"step": "kill", "kind": "master", "killed": "broker-a-1", "master_before": 1, "master_after": 2, "epoch_before": 1,
-         "epoch_after": 2, "set_whole_again_s": 3.0, "outage": {"rto_ms": 140.0, "failed_calls": 4}},
+         "epoch_after": 2, "set_whole_again_s": 3.0, "outage": {"rto_ms": 140.0, "failed_calls": 4},
+         "phases": [{"phase": "probed", "after_ms": 3}, {"phase": "first message acknowledged", "after_ms": 90}]},
         {"step": "late", "kind": "refusal", "code": 2002, "remark": "NOT_THE_MASTER"},
     ],
     "problems": [], "messages": MESSAGES, "replicas": REPLICAS, "seconds": 100.0,
@@ -21,6 +22,7 @@ def test_a_good_run_says_so_in_its_last_line() -> None:
     lines = report.render(GOOD)
     assert report.verdict(GOOD) == [] and lines[-1].startswith("GOOD: nothing acknowledged was lost")
     assert any("RTO 0.14 s" in line for line in lines)
+    assert any(line.endswith("phases: probed +3 ms, first message acknowledged +90 ms") for line in lines)
 
 
 @pytest.mark.parametrize(("change", "word"), [
