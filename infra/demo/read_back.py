@@ -10,55 +10,23 @@ import time
 from pathlib import Path
 from typing import Any
 
-from brokers.remoting.codes import RequestCode
 from infra import replica_logs
 from infra.demo.cluster import DemoCluster
 from infra.demo.load import QUEUES, TOPIC, Load
 from infra.problems import Problem
-from infra.workload.client import CallFailed, WorkloadClient
+from infra.workload.client import CallFailed
 from infra.workload.consumer import CORRUPT, read_records
 from infra.workload.ledger import compare, read_ledger
-from infra.workload.message import sequence_of
-
-READ_TIMEOUT_MS = 5_000
-TRIES = 50
-
-
-async def _read_queue(client: WorkloadClient, queue: int) -> list[tuple[int, int, int]]:
-    end = await client.offset(RequestCode.GET_MAX_OFFSET, queue)
-    at, found = 0, []
-    failures = 0
-    while at < end:
-        try:
-            pulled = await client.pull(queue, at, suspend_ms=0)
-        except CallFailed:
-            failures += 1
-            if failures > TRIES:
-                raise
-            await client.refresh()
-            continue
-        for message in pulled.messages:
-            sequence = sequence_of(message.fields.body)
-            found.append((queue, message.queue_offset, CORRUPT if sequence is None else sequence))
-        if pulled.next_offset <= at and not pulled.messages:
-            break
-        at = max(pulled.next_offset, at)
-    return found
-
-
-async def _read_all(load: Load) -> list[tuple[int, int, int]]:
-    async with WorkloadClient(load.name_servers, TOPIC, "regent-demo-check", timeout_ms=READ_TIMEOUT_MS) as client:
-        queues = await asyncio.gather(*(_read_queue(client, queue) for queue in range(QUEUES)))
-    return [one for queue in queues for one in queue]
-
+from infra.workload.read_back import read_topic
 
 def check_messages(load: Load) -> dict[str, Any]:
     """The ledger against what is stored and against what the consumer got."""
     began = time.monotonic()
     try:
-        stored = asyncio.run(_read_all(load))
+        queues = asyncio.run(read_topic(load.name_servers, TOPIC, "regent-demo-check", QUEUES))
     except CallFailed as failed:
         raise Problem(f"reading back failed at {failed.address}: {failed.reason}", "") from failed
+    stored = [record for queue in queues for record in queue.records]
     ledger = read_ledger(load.ledger)
     result = compare(ledger, (one for one in stored if one[2] != CORRUPT))
     consumed = {sequence for _, _, sequence in read_records(load.consumed)}

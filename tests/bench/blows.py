@@ -11,18 +11,15 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from brokers.remoting.codes import RequestCode
-from infra.workload.client import CallFailed, WorkloadClient
+from infra.workload.client import CallFailed
+from infra.workload.consumer import CORRUPT
 from infra.workload.ledger import Comparison, compare, read_ledger
-from infra.workload.message import sequence_of
+from infra.workload.read_back import read_topic
 from tests.bench.calls import NS_PER_MS, Recovery, recovery
 from tests.bench.cluster import BenchFailed, Caller
 from tests.bench.figure import Figure, at_most
 
 QUEUES = 4
-READ_TIMEOUT_MS = 5_000
-READ_TRIES = 50
-CORRUPT = -1
 SEND_WITHIN_S = 60.0
 CLIENT = "own client: route poll 200 ms, asks again after a failed call, timeout 500 ms"
 
@@ -70,40 +67,14 @@ def seconds_since(at_ns: int) -> float:
     return (time.monotonic_ns() - at_ns) / NS_PER_MS / 1000
 
 
-async def _read_queue(client: WorkloadClient, queue: int) -> list[tuple[int, int, int]]:
-    at, found, failures = 0, [], 0
-    end = await client.offset(RequestCode.GET_MAX_OFFSET, queue)
-    while at < end:
-        try:
-            pulled = await client.pull(queue, at, suspend_ms=0)
-        except CallFailed:
-            failures += 1
-            if failures > READ_TRIES:
-                raise
-            await client.refresh()
-            continue
-        for message in pulled.messages:
-            sequence = sequence_of(message.fields.body)
-            found.append((queue, message.queue_offset, CORRUPT if sequence is None else sequence))
-        if pulled.next_offset <= at:
-            break
-        at = pulled.next_offset
-    return found
-
-
-async def _read_all(name_server: str, topic: str) -> list[tuple[int, int, int]]:
-    async with WorkloadClient([name_server], topic, "regent-bench-check", timeout_ms=READ_TIMEOUT_MS) as client:
-        queues = await asyncio.gather(*(_read_queue(client, queue) for queue in range(QUEUES)))
-    return [one for queue in queues for one in queue if one[2] != CORRUPT]
-
-
 def read_back(sending: Caller, name_server: str) -> tuple[Comparison, int]:
     """Everything stored against everything acknowledged; gives the comparison and how many were acknowledged."""
     ledger = read_ledger(sending.ledger)
     try:
-        stored = asyncio.run(_read_all(name_server, sending.name))
+        queues = asyncio.run(read_topic([name_server], sending.name, "regent-bench-check", QUEUES))
     except CallFailed as failed:
         raise BenchFailed(f"reading back failed at {failed.address}: {failed.reason}") from failed
+    stored = (record for queue in queues for record in queue.records if record[2] != CORRUPT)
     return compare(ledger, stored), len(ledger.acknowledged)
 
 

@@ -19,21 +19,6 @@ from tests.support.scripted_controller import ScriptedController
 
 
 @pytest.fixture
-async def controller() -> AsyncIterator[ScriptedController]:
-    scripted = ScriptedController()
-    await scripted.start()
-    yield scripted
-    await scripted.close()
-
-
-@pytest.fixture
-async def client() -> AsyncIterator[RemotingClient]:
-    made = RemotingClient()
-    yield made
-    await made.close()
-
-
-@pytest.fixture
 async def brokers(tmp_path: Path, controller: ScriptedController) -> AsyncIterator[list[BrokerProcess]]:
     made = []
     for number in range(3):

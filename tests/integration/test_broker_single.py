@@ -20,21 +20,6 @@ from tests.support.scripted_controller import ScriptedController
 
 
 @pytest.fixture
-async def controller() -> AsyncIterator[ScriptedController]:
-    scripted = ScriptedController()
-    await scripted.start()
-    yield scripted
-    await scripted.close()
-
-
-@pytest.fixture
-async def client() -> AsyncIterator[RemotingClient]:
-    made = RemotingClient()
-    yield made
-    await made.close()
-
-
-@pytest.fixture
 async def broker(tmp_path: Path, controller: ScriptedController) -> AsyncIterator[BrokerProcess]:
     made = await start_broker(broker_config(tmp_path / "store", [controller.address]))
     await until(lambda: made.roles.serving, "the broker serves")

@@ -9,10 +9,11 @@ import pytest
 
 from infra import children, replica_logs
 from infra.demo.cluster import SetView
+from infra.workload.consumer import CORRUPT
 from infra.workload.ledger import compare
 from tests.support.decision_log import proven_outcomes, wait_published
 from tests.support.local_cluster import LocalCluster, wait_until
-from tests.support.workload import CORRUPT, Workload
+from tests.support.workload import Workload
 
 pytestmark = [pytest.mark.kafka, pytest.mark.processes]
 RATE = 120

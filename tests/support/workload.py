@@ -9,18 +9,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from brokers.remoting.codes import RequestCode
 from infra import children
-from infra.workload.client import CallFailed, WorkloadClient
 from infra.workload.ledger import LedgerContent, read_ledger
-from infra.workload.message import sequence_of
 from infra.workload.process import read_status
+from infra.workload.read_back import read_topic
 from tests.support.local_cluster import ROOT, wait_until
 
 STOP_GRACE_S = 25.0
-READ_TIMEOUT_MS = 5_000
-READ_TRIES = 50
-CORRUPT = -1
 
 
 class Workload:
@@ -77,32 +72,7 @@ class Workload:
 
     def read_back(self) -> list[tuple[int, int, int]]:
         """(queue, queue offset, sequence) of everything stored, in each queue's order; -1 for a body that is not as sent."""
-        return asyncio.run(self._read_back())
-
-    async def _read_back(self) -> list[tuple[int, int, int]]:
-        async with WorkloadClient(
-            self._name_servers, self.topic, "check", timeout_ms=READ_TIMEOUT_MS, queues=self.queues
-        ) as client:
-            queues = await asyncio.gather(*(_read_queue(client, queue) for queue in range(self.queues)))
-        return [one for queue in queues for one in queue]
-
-
-async def _read_queue(client: WorkloadClient, queue: int) -> list[tuple[int, int, int]]:
-    end = await client.offset(RequestCode.GET_MAX_OFFSET, queue)
-    found: list[tuple[int, int, int]] = []
-    at = failures = 0
-    while at < end:
-        try:
-            pulled = await client.pull(queue, at, suspend_ms=0)
-        except CallFailed:
-            failures += 1
-            if failures > READ_TRIES:
-                raise
-            await client.refresh()
-            continue
-        assert pulled.messages or pulled.next_offset > at, f"queue {queue} has nothing at {at} although it ends at {end}"
-        for message in pulled.messages:
-            sequence = sequence_of(message.fields.body)
-            found.append((queue, message.queue_offset, CORRUPT if sequence is None else sequence))
-        at = pulled.next_offset
-    return found
+        queues = asyncio.run(read_topic(self._name_servers, self.topic, "check", self.queues))
+        for number, queue in enumerate(queues):
+            assert queue.stopped_at >= queue.end, f"queue {number} has nothing at {queue.stopped_at} although it ends at {queue.end}"
+        return [record for queue in queues for record in queue.records]
