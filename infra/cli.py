@@ -28,6 +28,8 @@ class Verb:
     module: str
     line: str
     examples: tuple[str, ...] = ()
+    subverbs: str = ""
+    """A module with a table SUBVERBS of the words that may follow this one."""
 
 
 VERBS: dict[str, Verb] = {
@@ -48,7 +50,10 @@ VERBS: dict[str, Verb] = {
     "verify": Verb("infra.cli_history", "fold the landed commands again in Spark and compare digests with the published",
                    ("regent verify",)),
     "kafka": Verb("infra.cli_process", "run one local Kafka node", ("regent kafka --config kafka.toml",)),
-    "controller": Verb("infra.cli_process", "run one controller", ("regent controller --config controller.toml",)),
+    "controller": Verb("infra.cli_process", "run one controller, or ask and steer the controllers that run",
+                       ("regent controller --config controller.toml", "regent controller sets",
+                        'regent controller elect broker-a --controller "10.0.0.1:9878;10.0.0.2:9878"'),
+                       subverbs="infra.cli_controller"),
     "namesrv": Verb("infra.cli_process", "run one name server", ("regent namesrv --listen 0.0.0.0:9876",)),
     "broker": Verb("infra.cli_process", "run one broker",
                    ("regent broker --config broker.toml", "regent broker --config broker.toml --listen 0.0.0.0:10911")),
@@ -74,15 +79,24 @@ class VerbParser(argparse.ArgumentParser):
         raise Problem(f"{self.prog.removeprefix('regent ')}: {message}", f"'{self.prog} --help' lists the options.", EXIT_USAGE)
 
 
-def parser_of(name: str) -> argparse.ArgumentParser:
-    """The parser of one verb. Parsing raises Problem for words that it does not know."""
-    verb = VERBS[name]
+def subverbs_of(verb: Verb) -> dict[str, Verb]:
+    """The words that may follow a verb; the table is imported only when asked for."""
+    return dict(importlib.import_module(verb.subverbs).SUBVERBS) if verb.subverbs else {}
+
+
+def parser_of(name: str, verb: Verb | None = None) -> argparse.ArgumentParser:
+    """The parser of one verb (`name` has two words for a subverb). Parsing raises Problem for words that it does not know."""
+    verb = VERBS[name] if verb is None else verb
     examples = "\n".join(f"  {line}" for line in verb.examples)
+    below = subverbs_of(verb)
+    width = max(map(len, below), default=0)
+    parts = [f"{name} VERB (each has its own --help):", *(f"  {word:<{width}}  {one.line}" for word, one in below.items()), ""]
     parser = VerbParser(
         prog=f"regent {name}", description=f"{verb.line[0].upper()}{verb.line[1:]}.", allow_abbrev=False,
-        epilog=f"examples:\n{examples}" if examples else None, formatter_class=argparse.RawDescriptionHelpFormatter,
+        epilog="\n".join([*(parts if below else []), *([f"examples:\n{examples}"] if examples else [])]) or None,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    importlib.import_module(verb.module).add_arguments(parser, name)
+    importlib.import_module(verb.module).add_arguments(parser, name.rpartition(" ")[2])
     return parser
 
 
@@ -132,16 +146,32 @@ def _dispatch(words: list[str]) -> int:
     if words[0] == "--version":
         print(f"regent {RELEASE}")
         return EXIT_DONE
-    name = words[0]
-    if name not in VERBS:
-        near = difflib.get_close_matches(name, VERBS, n=1)
-        hint = f"Did you mean 'regent {near[0]}'?" if near else "'regent --help' lists the verbs."
-        raise Problem(f"unknown command {name!r}", hint, EXIT_USAGE)
+    name, verb, rest = _named(words)
     try:
-        parsed = parser_of(name).parse_args(words[1:])
+        parsed = parser_of(name, verb).parse_args(rest)
     except SystemExit as left:  # argparse has printed the help
         return int(left.code or 0)
-    parsed.verb = name
-    result: int = importlib.import_module(VERBS[name].module).run(parsed)
+    parsed.verb = name.rpartition(" ")[2]
+    result: int = importlib.import_module(verb.module).run(parsed)
     sys.stdout.flush()
     return result
+
+
+def _named(words: list[str]) -> tuple[str, Verb, list[str]]:
+    """The verb (or verb and subverb) that is meant, and the words behind it."""
+    name = words[0]
+    if name not in VERBS:
+        raise _unknown(name, VERBS, "regent")
+    verb, rest = VERBS[name], words[1:]
+    if not verb.subverbs or not rest or rest[0].startswith("-"):
+        return name, verb, rest
+    below = subverbs_of(verb)
+    if rest[0] not in below:
+        raise _unknown(rest[0], below, f"regent {name}")
+    return f"{name} {rest[0]}", below[rest[0]], rest[1:]
+
+
+def _unknown(word: str, known: dict[str, Verb], before: str) -> Problem:
+    near = difflib.get_close_matches(word, known, n=1)
+    hint = f"Did you mean '{before} {near[0]}'?" if near else f"'{before} --help' lists the verbs."
+    return Problem(f"unknown command {word!r}", hint, EXIT_USAGE)

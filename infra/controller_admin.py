@@ -1,0 +1,313 @@
+"""Ask and steer running controllers over remoting, from a plain blocking caller.
+
+Responsible for: trying every address that was given, the way from a standby (or a Java follower) to the leader, and a
+Problem with the way out for every end that is not an answer. Refuses to know: how answers are shown.
+
+A call that changes something carries one command id at every address: a repeat after a timeout cannot act twice
+(design D5). Java controllers ignore the field.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import socket
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from brokers.remoting import codec, fastjson
+from brokers.remoting.codes import RequestCode, ResponseCode
+from brokers.remoting.command import RemotingCommand
+from infra.cli_up import add_dir
+from infra.data_folder import DataFolder
+from infra.ports import split_address
+from infra.problems import EXIT_USAGE, Problem
+
+CALL_TIMEOUT_MS = 5_000
+LEADER_WAIT_MS = 6_000
+LEADER_POLL_S = 0.2
+READ_BYTES = 65_536
+COMMAND_ID_BYTES = 16
+ALL_GOOD = (int(ResponseCode.SUCCESS),)
+
+
+class Refused(Problem):
+    """A controller answered, and not with success."""
+
+    def __init__(self, what: str, answer: RemotingCommand, address: str) -> None:
+        self.code = answer.code
+        self.remark = answer.remark or ""
+        self.address = address
+        super().__init__(f"{what}: {self.remark or name_of(answer.code)} (code {answer.code}, from {address})", _way_out(answer))
+
+
+class NoAnswer(Exception):
+    """One address did not answer; the text says why. `sent`: whether the request may have arrived."""
+
+    def __init__(self, text: str, sent: bool) -> None:
+        super().__init__(text)
+        self.sent = sent
+
+
+def name_of(code: int) -> str:
+    """RocketMQ's name of a response code, as people write it."""
+    try:
+        return ResponseCode(code).name.lower().replace("_", " ")
+    except ValueError:
+        return f"code {code}"
+
+
+def _way_out(answer: RemotingCommand) -> str:
+    if answer.code == ResponseCode.REQUEST_CODE_NOT_SUPPORTED:
+        return "It is an older release or a Java controller: upgrade it, or ask another one with --controller."
+    if answer.code == ResponseCode.CONTROLLER_NOT_LEADER:
+        return "'regent controller status' shows which controllers live and who leads."
+    if answer.code == ResponseCode.SYSTEM_BUSY:
+        return "Try again in a moment."
+    return ""
+
+
+def add_where(parser: argparse.ArgumentParser) -> None:
+    """The flags that say which controllers are meant."""
+    parser.add_argument("--controller", metavar="HOST:PORT[;HOST:PORT]",
+                        help="controllers to ask, any of them will do (default: those of the cluster in --dir)")
+    add_dir(parser)
+    parser.add_argument("--timeout", type=float, default=CALL_TIMEOUT_MS / 1000, metavar="S",
+                        help="seconds to wait for one answer (default %(default)g)")
+
+
+def admin_of(arguments: argparse.Namespace) -> ControllerAdmin:
+    """The client for the controllers that `add_where`'s flags name."""
+    return ControllerAdmin(addresses_of(arguments), int(arguments.timeout * 1000))
+
+
+def addresses_of(arguments: argparse.Namespace) -> list[str]:
+    """The addresses of --controller, else of the running cluster in --dir."""
+    if arguments.controller is not None:
+        return parse_addresses(arguments.controller)
+    try:
+        return list(DataFolder(arguments.dir.absolute()).running_cluster()["controllers"])
+    except Problem as problem:
+        raise Problem(problem.what, "Name controllers with --controller HOST:PORT, or a cluster's folder with --dir.",
+                      problem.exit_code) from None
+
+
+def parse_addresses(text: str) -> list[str]:
+    """`a:1;b:2` (or with commas) as a list; Problem when one is no address."""
+    found = [part.strip() for part in text.replace(",", ";").split(";") if part.strip()]
+    for address in found:
+        try:
+            split_address(address)
+        except ValueError as error:
+            raise Problem(f"--controller: {error}", "Write HOST:PORT, several separated by ';'.", EXIT_USAGE) from None
+    if not found:
+        raise Problem("--controller names nobody", "Write HOST:PORT, several separated by ';'.", EXIT_USAGE)
+    return found
+
+
+def call(address: str, request: RemotingCommand, timeout_ms: int = CALL_TIMEOUT_MS) -> RemotingCommand:
+    """One request to one address over a connection of its own. Raises NoAnswer."""
+    deadline = time.monotonic() + timeout_ms / 1000
+    request.opaque = 1
+    decoder = codec.FrameDecoder()
+    sent = False
+    try:
+        with socket.create_connection(split_address(address), timeout_ms / 1000) as link:
+            sent = True
+            link.sendall(codec.encode(request))
+            while (left := deadline - time.monotonic()) > 0:
+                link.settimeout(left)
+                data = link.recv(READ_BYTES)
+                if not data:
+                    raise NoAnswer("closed the connection", sent)
+                for answer in decoder.feed(data):
+                    if answer.is_response and answer.opaque == request.opaque:
+                        return answer
+    except TimeoutError:
+        pass
+    except OSError as error:
+        raise NoAnswer(error.strerror or str(error), sent) from None
+    except codec.FrameError as error:
+        raise NoAnswer(f"answers something that is not RocketMQ remoting ({error})", sent) from None
+    raise NoAnswer(f"no answer within {timeout_ms / 1000:g} s", sent)
+
+
+class ControllerAdmin:
+    """Calls to the controllers at `addresses`. The answers of reads are plain dictionaries."""
+
+    def __init__(self, addresses: Sequence[str], timeout_ms: int = CALL_TIMEOUT_MS, leader_wait_ms: int = LEADER_WAIT_MS) -> None:
+        self.addresses = list(addresses)
+        self._timeout_ms = timeout_ms
+        self._leader_wait_ms = leader_wait_ms
+
+    # -- calls ------------------------------------------------------------------------------------------------------
+
+    def ask(self, address: str, code: int, ext: Mapping[str, str] | None = None, body: bytes = b"") -> RemotingCommand:
+        """One request to this address and no other. Problem when it does not answer."""
+        try:
+            return call(address, RemotingCommand.request(code, dict(ext or {}), body), self._timeout_ms)
+        except NoAnswer as error:
+            raise Problem(f"controller {address}: {error}", "Is it running, and is the address right?") from None
+
+    def ask_any(self, code: int, ext: Mapping[str, str] | None = None, body: bytes = b"") -> tuple[str, RemotingCommand]:
+        """The first answer of any controller, and who gave it. Problem when none answers."""
+        failed = []
+        for address in self.addresses:
+            try:
+                return address, call(address, RemotingCommand.request(code, dict(ext or {}), body), self._timeout_ms)
+            except NoAnswer as error:
+                failed.append(f"{address}: {error}")
+        raise self._nobody(failed)
+
+    def ask_leader(
+        self, code: int, ext: Mapping[str, str] | None = None, body: bytes = b"", *, good: Sequence[int] = ALL_GOOD, what: str
+    ) -> RemotingCommand:
+        """The leader's answer, whoever passes it on; waits a while for somebody to lead. Refused when it is not in `good`."""
+        ext = {"regentCommandId": os.urandom(COMMAND_ID_BYTES).hex(), **(ext or {})}
+        deadline = time.monotonic() + self._leader_wait_ms / 1000
+        while True:
+            address, answer, failed = self._round(code, ext, body)
+            if answer is None:
+                raise self._nobody(failed)
+            if answer.code in good:
+                return answer
+            if answer.code != ResponseCode.CONTROLLER_NOT_LEADER or time.monotonic() > deadline:
+                raise Refused(what, answer, address)
+            time.sleep(LEADER_POLL_S)
+
+    def _round(self, code: int, ext: dict[str, str], body: bytes) -> tuple[str, RemotingCommand | None, list[str]]:
+        """The best answer of one round over all addresses, the leader that followers name included."""
+        failed: list[str] = []
+        standby: tuple[str, RemotingCommand] | None = None
+        waiting, asked = list(self.addresses), set()
+        while waiting:
+            address = waiting.pop(0)
+            if address in asked:
+                continue
+            asked.add(address)
+            try:
+                answer = call(address, RemotingCommand.request(code, dict(ext), body), self._timeout_ms)
+            except NoAnswer as error:
+                failed.append(f"{address}: {error}")
+                continue
+            if answer.code != ResponseCode.CONTROLLER_NOT_LEADER:
+                return address, answer, failed
+            standby = address, answer
+            waiting[:0] = self._leader_at(address)
+        return (*standby, failed) if standby else ("", None, failed)
+
+    def _leader_at(self, address: str) -> list[str]:
+        try:
+            found = call(address, RemotingCommand.request(RequestCode.CONTROLLER_GET_METADATA_INFO), self._timeout_ms)
+        except NoAnswer:
+            return []
+        leader = found.ext.get("controllerLeaderAddress")
+        return [leader] if leader else []
+
+    def _nobody(self, failed: Sequence[str]) -> Problem:
+        return Problem(f"no controller answers ({'; '.join(failed)})",
+                       "Start them, or name others with --controller HOST:PORT;HOST:PORT.")
+
+    # -- RocketMQ's own requests (controller.md 3) -------------------------------------------------------------------
+
+    def metadata(self, address: str | None = None) -> dict[str, str]:
+        """1005: who leads, as one controller sees it."""
+        code = RequestCode.CONTROLLER_GET_METADATA_INFO
+        if address is not None:
+            return dict(self.ask(address, code).ext)
+        return dict(self.ask_any(code)[1].ext)
+
+    def sync_state_data(self, names: Sequence[str]) -> dict[str, Any]:
+        """1006: set name -> replicas in and out of sync; names that nobody knows are left out."""
+        answer = self.ask_leader(RequestCode.CONTROLLER_GET_SYNC_STATE_DATA, body=fastjson.dumps(list(names)), what="the sets")
+        found = fastjson.loads(answer.body)
+        return dict(found.get("replicasInfoTable", {})) if isinstance(found, dict) else {}
+
+    def next_broker_id(self, cluster: str, name: str) -> int:
+        """1012: the id the next broker of the set would get."""
+        ext = {"clusterName": cluster, "brokerName": name}
+        answer = self.ask_leader(RequestCode.CONTROLLER_GET_NEXT_BROKER_ID, ext, what=f"next id of {name}")
+        return int(answer.ext["nextBrokerId"])
+
+    def elect(self, cluster: str, name: str, broker_id: int = -1, designate: bool = True) -> RemotingCommand:
+        """1002; 2011 (the current master is kept) counts as an answer."""
+        ext = {"clusterName": cluster, "brokerName": name, "brokerId": str(broker_id), "designateElect": str(designate).lower()}
+        good = (ResponseCode.SUCCESS, ResponseCode.CONTROLLER_MASTER_STILL_EXIST)
+        return self.ask_leader(RequestCode.CONTROLLER_ELECT_MASTER, ext, good=good, what=f"election of {name}")
+
+    def clean(self, cluster: str, name: str, broker_ids: Sequence[int] = (), living: bool = False) -> RemotingCommand:
+        """1011: forget replicas, or the whole set when no ids are named."""
+        ext = {"clusterName": cluster, "brokerName": name, "isCleanLivingBroker": str(living).lower()}
+        if broker_ids:
+            ext["brokerControllerIdsToClean"] = ";".join(map(str, broker_ids))
+        return self.ask_leader(RequestCode.CLEAN_BROKER_DATA, ext, what=f"cleaning {name}")
+
+    def config(self, address: str) -> dict[str, str]:
+        """1010: the configuration of one controller, RocketMQ's keys."""
+        answer = self.ask(address, RequestCode.GET_CONTROLLER_CONFIG)
+        if answer.code != ResponseCode.SUCCESS:
+            raise Refused(f"configuration of {address}", answer, address)
+        lines = (line.partition("=") for line in answer.body.decode("utf-8").splitlines() if "=" in line)
+        return {key.strip(): value.strip() for key, _, value in lines if not key.startswith("#")}
+
+    def update_config(self, address: str, values: Mapping[str, str]) -> RemotingCommand:
+        """1009 to one controller."""
+        body = "".join(f"{key}={value}\n" for key, value in values.items()).encode()
+        answer = self.ask(address, RequestCode.UPDATE_CONTROLLER_CONFIG, body=body)
+        if answer.code != ResponseCode.SUCCESS:
+            raise Refused(f"configuration of {address}", answer, address)
+        return answer
+
+    # -- requests of ours --------------------------------------------------------------------------------------------
+
+    def state(self, name: str | None = None) -> dict[str, Any]:
+        """The leader's document, read behind everything that was decided when it was asked for."""
+        answer = self.ask_leader(RequestCode.REGENT_CONTROLLER_STATE, {"brokerName": name} if name else {}, what="the controllers' state")
+        return _document(answer)
+
+    def process_status(self, address: str) -> dict[str, Any] | None:
+        """What one controller says of itself; None when it does not answer."""
+        try:
+            answer = call(address, RemotingCommand.request(RequestCode.REGENT_PROCESS_STATUS), self._timeout_ms)
+        except NoAnswer:
+            return None
+        return _document(answer) if answer.code == 0 else None
+
+    def change_settings(self, settings: Mapping[str, str]) -> RemotingCommand:
+        """Settings that rules read: one recorded command."""
+        body = fastjson.dumps({"settings": dict(settings)})
+        return self.ask_leader(RequestCode.REGENT_CHANGE_SETTINGS, body=body, what="settings not changed")
+
+    def activate_rules(self, rules_version: int) -> RemotingCommand:
+        """Rules of another version, once every controller has them."""
+        body = fastjson.dumps({"rules_version": rules_version})
+        return self.ask_leader(RequestCode.REGENT_ACTIVATE_RULES, body=body, what=f"rules {rules_version} not activated")
+
+    def import_set(self, fields: Mapping[str, Any]) -> RemotingCommand:
+        """One broker set of another controller."""
+        what = f"set {fields.get('broker_name')} not imported"
+        return self.ask_leader(RequestCode.REGENT_IMPORT_SET, body=fastjson.dumps(dict(fields)), what=what)
+
+    def log_level(self, address: str, level: str, logger: str | None = None) -> RemotingCommand:
+        """The log level of one controller, at once and until it ends."""
+        answer = self.ask(address, RequestCode.REGENT_LOG_LEVEL, {"level": level, **({"logger": logger} if logger else {})})
+        if answer.code != ResponseCode.SUCCESS:
+            raise Refused(f"log level of {address}", answer, address)
+        return answer
+
+    def transfer(self, controller_id: str | None = None) -> RemotingCommand:
+        """The leader steps aside for the named controller, or for the best one."""
+        ext = {"controllerId": controller_id} if controller_id else {}
+        return self.ask_leader(RequestCode.REGENT_TRANSFER_LEADERSHIP, ext, what="leadership not transferred")
+
+
+def _document(answer: RemotingCommand) -> dict[str, Any]:
+    try:
+        found = json.loads(answer.body)
+    except ValueError:
+        found = None
+    if not isinstance(found, dict):
+        raise Problem("a controller's answer is no JSON document", "Are all controllers of one release?")
+    return found
