@@ -27,10 +27,10 @@ UNABLE_AFTER_MS = 1_500
 """A leader to whom nothing came back from the log for so long tells its peers that it is not able."""
 
 
-def busy(waiter: Waiter) -> Effect:
+def busy(waiter: Waiter) -> list[Effect]:
     """Code 2: this controller holds as many requests as it may."""
     remark = "too many requests are waiting for the log"
-    return fx.Reply(waiter.conn_id, waiter.request.reply(ResponseCode.SYSTEM_BUSY, remark=remark))
+    return waiter.answer(waiter.request.reply(ResponseCode.SYSTEM_BUSY, remark=remark))
 
 
 class CommandDesk:
@@ -47,7 +47,7 @@ class CommandDesk:
     def request(self, waiter: Waiter) -> list[Effect]:
         """A broker's or operator's request, while this controller leads. Raises BadRequest."""
         if self._pending.is_full:
-            return [busy(waiter)]
+            return busy(waiter)
         request, context = waiter.request, self._context
         command_id = gateway.command_id_of(request)
         before = None if command_id is None else self._pending.get(command_id)
@@ -152,21 +152,22 @@ class CommandDesk:
         """The answers to everybody who waited; the state is the one right after the command."""
         context = self._context
         state, at_risk = context.state, context.is_at_risk(outcome.broker_name)
-        return [
-            fx.Reply(
-                waiter.conn_id,
-                responses.from_outcome(waiter.request, outcome, state, context.is_alive, at_risk),
+        effects: list[Effect] = []
+        for waiter in pending.waiters:
+            request = waiter.request
+            effects += waiter.answer(
+                responses.from_outcome(request, outcome, state, context.is_alive, at_risk)
             )
-            for waiter in pending.waiters
-        ]
+        return effects
 
     def expire(self) -> list[Effect]:
         """Code 1, *unknown*, to those whose deadline has passed."""
         waited_ms = self._context.config.request_deadline_ms
         return [
-            fx.Reply(waiter.conn_id, responses.unknown(waiter.request, waited_ms))
+            effect
             for pending in self._pending.expired(self._context.now_ms)
             for waiter in pending.waiters
+            for effect in waiter.answer(responses.unknown(waiter.request, waited_ms))
         ]
 
     def is_able(self) -> bool:

@@ -10,7 +10,7 @@ Times: `now_ms` is monotonic and decides about waiting; `wall_ms` is the wall cl
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from brokers.remoting.codes import RequestCode, ResponseCode
 from brokers.remoting.command import RemotingCommand
@@ -22,8 +22,8 @@ from processors.command_desk import CommandDesk
 from processors.core_context import CoreConfig, CoreContext, FolderView
 from processors.decide_refusals import Refusal
 from processors.effects import Effect
-from processors.elections import ElectionDesk
 from processors.fold import Applied
+from processors.leading_desk import LeadingDesk
 from processors.peer_desk import PeerDesk
 from processors.pending import PendingCommand, Waiter
 from processors.publish_desk import PublishDesk, divergence_of
@@ -31,6 +31,8 @@ from processors.read_desk import READS, ReadDesk
 from processors.status import controller_status
 
 __all__ = ["ControllerCore", "CoreConfig"]
+
+Handler = Callable[[Waiter], list[Effect]]
 
 SCAN_MS = 250
 """The net below the pushes: all sets are looked at this often."""
@@ -41,13 +43,25 @@ class ControllerCore:
 
     def __init__(self, config: CoreConfig, folder_view: FolderView, ids: Iterator[bytes]) -> None:
         self._context = context = CoreContext(config, folder_view, ids)
-        self._elections = ElectionDesk(context.liveness, context.is_at_risk)
         self._commands = CommandDesk(context)
+        self._leading = LeadingDesk(context, self._commands)
         self._reads = ReadDesk(context)
         self._outcomes = PublishDesk(context)
         self._peers = PeerDesk(context)
         self._claims = ClaimDesk(context, self._commands)
         self._scan_due_ms = 0
+        self._here: dict[int, Handler] = {
+            RequestCode.BROKER_HEARTBEAT: self._broker_heartbeat,
+            RequestCode.CONTROLLER_GET_METADATA_INFO: self._peers.metadata,
+            RequestCode.REGENT_PEER_HEARTBEAT: self._peer_heartbeat,
+            RequestCode.REGENT_PROCESS_STATUS: self._status,
+        }
+        """Answered by every controller for itself."""
+        self._led: dict[int, Handler] = {
+            **dict.fromkeys(gateway.COMMAND_BUILDERS, self._commands.request),
+            **dict.fromkeys(READS, self._reads.read),
+        }
+        """Answered by the active controller; a standby forwards them."""
 
     @property
     def is_active(self) -> bool:
@@ -67,60 +81,43 @@ class ControllerCore:
     ) -> list[Effect]:
         """Take a request; the answer may come now, later, or (one-way) never."""
         self._context.clock(now_ms, wall_ms)
-        effects = self._guarded(Waiter(conn_id, peer, request))
-        if request.is_oneway:
-            return [effect for effect in effects if not isinstance(effect, fx.Reply)]
-        return effects
+        return self._guarded(Waiter(conn_id, peer, request))
 
     def _guarded(self, waiter: Waiter) -> list[Effect]:
         try:
             return self._take(waiter)
         except gateway.BadRequest as error:
-            answer = waiter.request.reply(error.code, remark=str(error))
-            return [fx.Reply(waiter.conn_id, answer)]
+            return waiter.answer(waiter.request.reply(error.code, remark=str(error)))
 
     def _take(self, waiter: Waiter) -> list[Effect]:
         request = waiter.request
-        match request.code:
-            case RequestCode.BROKER_HEARTBEAT:
-                return self._broker_heartbeat(waiter)
-            case RequestCode.CONTROLLER_GET_METADATA_INFO:
-                return [fx.Reply(waiter.conn_id, self._peers.metadata(request))]
-            case RequestCode.REGENT_PEER_HEARTBEAT:
-                return self._peer_heartbeat(request)
-            case RequestCode.REGENT_PROCESS_STATUS:
-                return [fx.Reply(waiter.conn_id, self._status(request))]
-        if request.code not in READS and request.code not in gateway.COMMAND_BUILDERS:
+        here = self._here.get(request.code)
+        if here is not None:
+            return here(waiter)
+        led = self._led.get(request.code)
+        if led is None:
             remark = f" request type {request.code} not supported"
-            answer = request.reply(ResponseCode.REQUEST_CODE_NOT_SUPPORTED, remark=remark)
-            return [fx.Reply(waiter.conn_id, answer)]
-        if not self.is_active:
-            return self._peers.take(waiter)
-        return self._reads.read(waiter) if request.code in READS else self._commands.request(waiter)
+            return waiter.answer(request.reply(ResponseCode.REQUEST_CODE_NOT_SUPPORTED, remark=remark))
+        return led(waiter) if self.is_active else self._peers.take(waiter)
 
     def _broker_heartbeat(self, waiter: Waiter) -> list[Effect]:
         context = self._context
         beat = gateway.heartbeat_of(waiter.request)
         returned = context.liveness.heard(beat, waiter.conn_id, context.now_ms)
-        effects: list[Effect] = []
-        if returned and self.is_active:
-            # A replica that was away missed the pushes, and an election may have waited for it.
-            _, name, broker_id = beat.key
-            effects += self._elections.tell_one(context.state, name, broker_id)
-            effects += self._call_elections([name])
-        if not waiter.request.is_oneway:
-            remark = "Received broker heartbeat success"
-            effects.append(fx.Reply(waiter.conn_id, waiter.request.reply(0, remark=remark)))
-        return effects
+        effects = self._leading.returned(beat.key) if returned else []
+        return effects + waiter.answer(
+            waiter.request.reply(0, remark="Received broker heartbeat success")
+        )
 
-    def _status(self, request: RemotingCommand) -> RemotingCommand:
-        return controller_status(
-            request,
+    def _status(self, waiter: Waiter) -> list[Effect]:
+        answer = controller_status(
+            waiter.request,
             self._context,
             started=self._claims.is_started,
             end_offset=self._reads.end_offset,
             published_offset=self._outcomes.published_offset,
         )
+        return waiter.answer(answer)
 
     def on_end_offset(self, token: int, offset: int | None) -> list[Effect]:
         """The log's end (offset of the next record) that was asked for with `token`; None: not learnt."""
@@ -152,7 +149,7 @@ class ControllerCore:
             phases["answered"] = wall_ms
         if self.is_active:
             effects += [] if was_active else self._take_over()
-            effects += self._after(outcome, phases)
+            effects += self._leading.after(outcome, phases)
         elif was_active:
             effects += self._step_down()
         effects += self._reads.applied(applied.offset)
@@ -163,47 +160,22 @@ class ControllerCore:
             return self._peers.take_back(pending)
         return self._commands.answers(pending, outcome)
 
-    def _after(self, outcome: Outcome, phases: dict[str, int]) -> list[Effect]:
-        """What an applied command asks of the active controller: pushes, and elections it makes due."""
-        effects = self._elections.applied(outcome, self._context.state, self._context.now_ms)
-        if any(isinstance(effect, fx.NotifyRole) for effect in effects):
-            phases["notified"] = self._context.wall_ms
-        if outcome.broker_name is not None and outcome.changes:
-            effects += self._call_elections([outcome.broker_name])
-        return effects
-
     # -- leading -----------------------------------------------------------------------------------
 
     def _take_over(self) -> list[Effect]:
-        context = self._context
-        effects: list[Effect] = [fx.Note("info", f"leading in term {context.state.term}")]
-        effects += self._elections.take_over(context.state, context.now_ms)
-        effects += self._outcomes.start()
+        effects = self._leading.take_over() + self._outcomes.start()
         for waiter in self._peers.release():
             effects += self._guarded(waiter)
-        return effects + self._call_elections(None)
+        return effects + self._leading.elections(None)
 
     def _step_down(self) -> list[Effect]:
         self._outcomes.stop()
-        state = self._context.state
-        return [fx.Note("warning", f"{state.leader_id} leads in term {state.term}; standing by")]
-
-    def _call_elections(self, names: Sequence[str] | None) -> list[Effect]:
-        """Append an election for each set in need; `names` None looks at all sets."""
-        if not self.is_active:
-            return []
-        context = self._context
-        effects: list[Effect] = []
-        for call, phases in self._elections.calls(
-            context.state, names, context.now_ms, context.wall_skew_ms
-        ):
-            effects += self._commands.election(call, phases)
-        return effects
+        return self._leading.step_down()
 
     # -- other controllers -------------------------------------------------------------------------
 
-    def _peer_heartbeat(self, request: RemotingCommand) -> list[Effect]:
-        fields = gateway.Fields(request.ext)
+    def _peer_heartbeat(self, waiter: Waiter) -> list[Effect]:
+        fields = gateway.Fields(waiter.request.ext)
         return self.on_peer_heartbeat(
             fields.text("controllerId"),
             active=fields.flag("active"),
@@ -264,7 +236,7 @@ class ControllerCore:
         ]
         if context.leadership.refused(address, now_ms):
             effects += self._claims.due()
-        return effects + self._call_elections(None)
+        return effects + self._leading.elections(None)
 
     def on_last_published(self, token: int, offset: int | None, now_ms: int) -> list[Effect]:
         """The newest published command offset (-1: none); None: not learnt, asked again later."""
@@ -290,7 +262,7 @@ class ControllerCore:
             effects.append(fx.Note("warning", f"{name}: broker {broker_id} fell silent"))
         if expired or now_ms >= self._scan_due_ms:
             self._scan_due_ms = now_ms + SCAN_MS
-            effects += self._call_elections(None)
+            effects += self._leading.elections(None)
         effects += self._claims.due()
         able, published = self._commands.is_able(), self._outcomes.published_offset
         effects += self._peers.heartbeats(able, published)

@@ -55,7 +55,7 @@ class PeerDesk:
             for sight in context.leadership.peers.values()
         ]
 
-    def metadata(self, request: RemotingCommand) -> RemotingCommand:
+    def metadata(self, waiter: Waiter) -> list[Effect]:
         """1005, served by every node (controller.md 3.6)."""
         context = self._context
         addresses = {context.config.controller_id: context.config.address} | {
@@ -70,16 +70,16 @@ class PeerDesk:
         if leader is not None:
             ext["controllerLeaderId"] = str(context.state.leader_id)
             ext["controllerLeaderAddress"] = leader
-        return request.reply(0, ext)
+        return waiter.answer(waiter.request.reply(0, ext))
 
     # -- requests for the leader -------------------------------------------------------------------
 
     def take(self, waiter: Waiter) -> list[Effect]:
         """A request for the leader that came here. One that was forwarded already goes no further."""
         if FORWARDED_FOR in waiter.request.ext:
-            return [fx.Reply(waiter.conn_id, responses.not_leader(waiter.request))]
+            return waiter.answer(responses.not_leader(waiter.request))
         if self._desk.is_full:
-            return [busy(waiter)]
+            return busy(waiter)
         self._desk.park(waiter, self._context.ids, self._context.now_ms)
         return self.drain()
 
@@ -89,7 +89,7 @@ class PeerDesk:
         effects: list[Effect] = []
         for waiter in pending.waiters:
             if FORWARDED_FOR in waiter.request.ext:
-                effects.append(fx.Reply(waiter.conn_id, responses.not_leader(waiter.request)))
+                effects += waiter.answer(responses.not_leader(waiter.request))
             else:
                 self._desk.park(waiter, ids, self._context.now_ms)
         return effects + self.drain()
@@ -115,7 +115,7 @@ class PeerDesk:
             return [], None
         if response is not None and response.code != ResponseCode.CONTROLLER_NOT_LEADER:
             answer = replace(response, opaque=one.waiter.request.opaque)
-            return [fx.Reply(one.waiter.conn_id, answer)], None
+            return one.waiter.answer(answer), None
         if self._context.is_active:
             return [], self._waiter(one.waiter, one.request)
         self._desk.park_again(one, self._context.now_ms)
@@ -132,5 +132,5 @@ class PeerDesk:
         for one in self._desk.expired(self._context.now_ms):
             request = one.waiter.request
             answer = responses.unknown(request, waited_ms) if one.sent else responses.not_leader(request)
-            effects.append(fx.Reply(one.waiter.conn_id, answer))
+            effects += one.waiter.answer(answer)
         return effects

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from brokers.remoting.command import RemotingCommand
+from processors import effects as fx
 
 PENDING_MAX = 20_000
 
@@ -30,6 +31,10 @@ class Waiter:
     conn_id: int
     peer: str
     request: RemotingCommand
+
+    def answer(self, response: RemotingCommand) -> list[fx.Effect]:
+        """The answer on its way; a one-way request never gets one, however late (controller.md 1)."""
+        return [] if self.request.is_oneway else [fx.Reply(self.conn_id, response)]
 
 
 @dataclass(slots=True)

@@ -1,10 +1,13 @@
-"""Reads at the active controller: 1004, 1006, 1012 (design D5).
+"""Reads at the active controller: 1004, 1006, 1012, and whatever else must be current (design D5).
 
 Responsible for: letting each wait until the fold is as far as the log was when it arrived, then serving it.
 Refuses to know: how the end of the log is learnt.
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
 
 from brokers.remoting.codes import RequestCode
 from processors import effects as fx
@@ -23,24 +26,31 @@ READS = frozenset(
     }
 )
 
+Serve: TypeAlias = Callable[[Waiter], list[Effect]]
+"""What to do for a waiter once the fold is current."""
+
 
 class ReadDesk:
     """The reads that wait here."""
 
     def __init__(self, context: CoreContext) -> None:
         self._context = context
-        self._barrier: ReadBarrier[Waiter] = ReadBarrier()
+        self._barrier: ReadBarrier[tuple[Waiter, Serve]] = ReadBarrier()
         self.end_offset = 0
         """The newest end of the log that was learnt (offset of the next record)."""
 
     def read(self, waiter: Waiter) -> list[Effect]:
-        """Take a read in. Raises BadRequest for a body that will never be readable."""
-        if self._barrier.is_full:
-            return [busy(waiter)]
+        """Take a broker's or operator's read in. Raises BadRequest for a body that will never be readable."""
         if waiter.request.code == RequestCode.CONTROLLER_GET_SYNC_STATE_DATA:
             gateway.wanted_set_names(waiter.request)
+        return self.when_current(waiter, self._serve)
+
+    def when_current(self, waiter: Waiter, serve: Serve) -> list[Effect]:
+        """Do `serve` when the fold has passed the end that the log has now; code 1 when that takes too long."""
+        if self._barrier.is_full:
+            return busy(waiter)
         deadline_ms = self._context.now_ms + self._context.config.request_deadline_ms
-        self._barrier.add(waiter, deadline_ms)
+        self._barrier.add((waiter, serve), deadline_ms)
         return self.ask()
 
     def ask(self) -> list[Effect]:
@@ -52,21 +62,21 @@ class ReadDesk:
         """The log's end; None: not learnt, and then the next question waits for the next tick."""
         self.end_offset = max(self.end_offset, end_offset or 0)
         ready = self._barrier.answered(token, end_offset, self._context.folder.offset)
-        served = [self._serve(waiter) for waiter in ready]
+        served = _all(ready)
         return served if end_offset is None else served + self.ask()
 
     def applied(self, offset: int) -> list[Effect]:
         """The fold has come this far."""
-        return [self._serve(waiter) for waiter in self._barrier.applied(offset)]
+        return _all(self._barrier.applied(offset))
 
     def expire(self) -> list[Effect]:
         waited_ms = self._context.config.request_deadline_ms
-        return [
-            fx.Reply(waiter.conn_id, responses.unread(waiter.request, waited_ms))
-            for waiter in self._barrier.expired(self._context.now_ms)
-        ]
+        effects: list[Effect] = []
+        for waiter, _ in self._barrier.expired(self._context.now_ms):
+            effects += waiter.answer(responses.unread(waiter.request, waited_ms))
+        return effects
 
-    def _serve(self, waiter: Waiter) -> Effect:
+    def _serve(self, waiter: Waiter) -> list[Effect]:
         request, state = waiter.request, self._context.state
         if request.code == RequestCode.CONTROLLER_GET_REPLICA_INFO:
             at_risk = self._context.is_at_risk(request.ext.get("brokerName"))
@@ -76,4 +86,8 @@ class ReadDesk:
         else:
             names = gateway.wanted_set_names(request)
             response = responses.sync_state_data(request, names, state, self._context.is_alive)
-        return fx.Reply(waiter.conn_id, response)
+        return waiter.answer(response)
+
+
+def _all(ready: list[tuple[Waiter, Serve]]) -> list[Effect]:
+    return [effect for waiter, serve in ready for effect in serve(waiter)]

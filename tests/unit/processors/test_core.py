@@ -319,3 +319,16 @@ def test_the_status_is_one_json_document(rig: Rig) -> None:
     assert status["digest"] == rig.folder.digest.hex()
     assert status["sets"][SET]["sync_state_set"] == [1, 2, 3]
     assert [member["alive"] for member in status["sets"][SET]["members"]] == [True, True, True]
+
+
+@pytest.mark.parametrize("code", [904, 1001, 1002, 1003, 1004, 1005, 1006, 1011, 1012, 1013, 19002, 9999])
+def test_a_one_way_request_is_never_answered_however_late(rig: Rig, code: int) -> None:
+    rig.three()
+    ext = {
+        "clusterName": "C", "brokerName": SET, "brokerId": "1", "brokerAddr": "b1:10911", "brokerAddress": "b1:10911",
+        "appliedBrokerId": "9", "registerCheckCode": "h:1;1", "masterBrokerId": "1", "masterEpoch": "1",
+    }  # fmt: skip
+    rig.request(code, ext, b'{"syncStateSet":[1],"syncStateSetEpoch":1}', oneway=True)
+    rig.request(code, {}, b"garbage", oneway=True)
+    rig.pass_time(4_000)
+    assert rig.take(fx.Reply) == []

@@ -1,0 +1,67 @@
+"""What the active controller does of its own accord: elections that are due, and what follows from outcomes.
+
+Responsible for: taking over and stepping down, the pushes and further elections that an applied command
+asks for. Refuses to know: requests and their answers, and who wins (the fold).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from events.outcomes import Outcome
+from processors import effects as fx
+from processors.command_desk import CommandDesk
+from processors.core_context import CoreContext
+from processors.effects import Effect
+from processors.elections import ElectionDesk
+from processors.liveness import BrokerKey
+
+
+class LeadingDesk:
+    """Silent on a standby: nothing here decides, it only appends what the fold then decides (design D6)."""
+
+    def __init__(self, context: CoreContext, commands: CommandDesk) -> None:
+        self._context = context
+        self._commands = commands
+        self._elections = ElectionDesk(context.liveness, context.is_at_risk)
+
+    def take_over(self) -> list[Effect]:
+        """Begin to lead: masters without an open connection are probed, roles are pushed (design D8)."""
+        context = self._context
+        note = fx.Note("info", f"leading in term {context.state.term}")
+        return [note, *self._elections.take_over(context.state, context.now_ms)]
+
+    def step_down(self) -> list[Effect]:
+        """Another one leads now."""
+        state = self._context.state
+        return [fx.Note("warning", f"{state.leader_id} leads in term {state.term}; standing by")]
+
+    def returned(self, key: BrokerKey) -> list[Effect]:
+        """A replica that was away missed the pushes, and an election may have waited for it."""
+        if not self._context.is_active:
+            return []
+        _, name, broker_id = key
+        told = self._elections.tell_one(self._context.state, name, broker_id)
+        return told + self.elections([name])
+
+    def after(self, outcome: Outcome, phases: dict[str, int]) -> list[Effect]:
+        """What an applied command asks for: pushes, and elections it makes due. `phases` gets a stamp."""
+        context = self._context
+        effects = self._elections.applied(outcome, context.state, context.now_ms)
+        if any(isinstance(effect, fx.NotifyRole) for effect in effects):
+            phases["notified"] = context.wall_ms
+        if outcome.broker_name is not None and outcome.changes:
+            effects += self.elections([outcome.broker_name])
+        return effects
+
+    def elections(self, names: Sequence[str] | None) -> list[Effect]:
+        """Append an election for each set in need; `names` None looks at all sets."""
+        context = self._context
+        if not context.is_active:
+            return []
+        effects: list[Effect] = []
+        for call, phases in self._elections.calls(
+            context.state, names, context.now_ms, context.wall_skew_ms
+        ):
+            effects += self._commands.election(call, phases)
+        return effects
