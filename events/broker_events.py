@@ -5,11 +5,10 @@ Responsible for their shape; field meanings stand in `schemas/broker_events/*.av
 Refuses to know who reads them: losing one changes no decision.
 """
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 
-@dataclass(frozen=True, slots=True)
-class BrokerEventHeader:
+class BrokerEventHeader(Struct, frozen=True, gc=False):
     """Which start of which broker reported an event, and when."""
 
     event_id: bytes
@@ -21,8 +20,7 @@ class BrokerEventHeader:
     sequence: int
 
 
-@dataclass(frozen=True, slots=True)
-class BrokerStarted:
+class BrokerStarted(Struct, frozen=True, gc=False):
     """A broker process came up."""
 
     header: BrokerEventHeader
@@ -31,16 +29,14 @@ class BrokerStarted:
     cut_bytes: int
 
 
-@dataclass(frozen=True, slots=True)
-class BrokerStopped:
+class BrokerStopped(Struct, frozen=True, gc=False):
     """A broker process goes down in an orderly way."""
 
     header: BrokerEventHeader
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class RoleChanged:
+class RoleChanged(Struct, frozen=True, gc=False):
     """A broker took a role."""
 
     header: BrokerEventHeader
@@ -50,8 +46,7 @@ class RoleChanged:
     source: str
 
 
-@dataclass(frozen=True, slots=True)
-class EpochAppended:
+class EpochAppended(Struct, frozen=True, gc=False):
     """An entry was added to the epoch file."""
 
     header: BrokerEventHeader
@@ -60,8 +55,7 @@ class EpochAppended:
     last_store_ms: int
 
 
-@dataclass(frozen=True, slots=True)
-class FirstMessageAcknowledged:
+class FirstMessageAcknowledged(Struct, frozen=True, gc=False):
     """A master acknowledged its first message in an epoch."""
 
     header: BrokerEventHeader
@@ -69,8 +63,7 @@ class FirstMessageAcknowledged:
     offset: int
 
 
-@dataclass(frozen=True, slots=True)
-class LogTruncated:
+class LogTruncated(Struct, frozen=True, gc=False):
     """The end of a log was cut off."""
 
     header: BrokerEventHeader
@@ -80,8 +73,7 @@ class LogTruncated:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class HaLinkUp:
+class HaLinkUp(Struct, frozen=True, gc=False):
     """An HA connection was opened."""
 
     header: BrokerEventHeader
@@ -89,8 +81,7 @@ class HaLinkUp:
     direction: str
 
 
-@dataclass(frozen=True, slots=True)
-class HaLinkDown:
+class HaLinkDown(Struct, frozen=True, gc=False):
     """An HA connection is gone."""
 
     header: BrokerEventHeader
@@ -99,8 +90,7 @@ class HaLinkDown:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class HandshakeResult:
+class HandshakeResult(Struct, frozen=True, gc=False):
     """A slave compared its epochs with its master's."""
 
     header: BrokerEventHeader
@@ -110,8 +100,7 @@ class HandshakeResult:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class SlaveCaughtUp:
+class SlaveCaughtUp(Struct, frozen=True, gc=False):
     """A slave reached the confirm offset."""
 
     header: BrokerEventHeader
@@ -119,8 +108,7 @@ class SlaveCaughtUp:
     offset: int
 
 
-@dataclass(frozen=True, slots=True)
-class SlaveFellBehind:
+class SlaveFellBehind(Struct, frozen=True, gc=False):
     """A slave left waiting bytes unacknowledged for too long."""
 
     header: BrokerEventHeader
@@ -128,8 +116,7 @@ class SlaveFellBehind:
     lag_bytes: int
 
 
-@dataclass(frozen=True, slots=True)
-class ConfirmCrossedEpoch:
+class ConfirmCrossedEpoch(Struct, frozen=True, gc=False):
     """The confirm offset moved across the start of an epoch."""
 
     header: BrokerEventHeader
@@ -137,8 +124,7 @@ class ConfirmCrossedEpoch:
     confirm_offset: int
 
 
-@dataclass(frozen=True, slots=True)
-class SyncStateSetProposed:
+class SyncStateSetProposed(Struct, frozen=True, gc=False):
     """A master proposed a SyncStateSet."""
 
     header: BrokerEventHeader
@@ -148,8 +134,7 @@ class SyncStateSetProposed:
     code: int
 
 
-@dataclass(frozen=True, slots=True)
-class SyncStateSetAccepted:
+class SyncStateSetAccepted(Struct, frozen=True, gc=False):
     """The controller accepted a proposal."""
 
     header: BrokerEventHeader
@@ -159,8 +144,7 @@ class SyncStateSetAccepted:
     code: int
 
 
-@dataclass(frozen=True, slots=True)
-class SyncStateSetRefused:
+class SyncStateSetRefused(Struct, frozen=True, gc=False):
     """The controller refused a proposal."""
 
     header: BrokerEventHeader
@@ -170,8 +154,7 @@ class SyncStateSetRefused:
     code: int
 
 
-@dataclass(frozen=True, slots=True)
-class IdentityWritten:
+class IdentityWritten(Struct, frozen=True, gc=False):
     """The identity file was written."""
 
     header: BrokerEventHeader
@@ -179,8 +162,7 @@ class IdentityWritten:
     retried: bool
 
 
-@dataclass(frozen=True, slots=True)
-class StoreRecovered:
+class StoreRecovered(Struct, frozen=True, gc=False):
     """A store was opened."""
 
     header: BrokerEventHeader
@@ -189,8 +171,7 @@ class StoreRecovered:
     abnormal: bool
 
 
-@dataclass(frozen=True, slots=True)
-class RequestsForwarded:
+class RequestsForwarded(Struct, frozen=True, gc=False):
     """Sends were forwarded to the master since the last such event."""
 
     header: BrokerEventHeader

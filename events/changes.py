@@ -6,11 +6,11 @@ Refuses to know how they were decided.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 
-@dataclass(frozen=True, slots=True)
-class ClusterStarted:
+class ClusterStarted(Struct, frozen=True, gc=False):
     """The cluster exists."""
 
     cluster_id: str
@@ -19,8 +19,7 @@ class ClusterStarted:
     fingerprints: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class LeadershipClaimed:
+class LeadershipClaimed(Struct, frozen=True, gc=False):
     """A controller decides from here on."""
 
     term: int
@@ -29,8 +28,7 @@ class LeadershipClaimed:
     release: str
 
 
-@dataclass(frozen=True, slots=True)
-class BrokerIdApplied:
+class BrokerIdApplied(Struct, frozen=True, gc=False):
     """A replica id was given away."""
 
     broker_name: str
@@ -41,8 +39,7 @@ class BrokerIdApplied:
     next_broker_id: int
 
 
-@dataclass(frozen=True, slots=True)
-class BrokerRegistered:
+class BrokerRegistered(Struct, frozen=True, gc=False):
     """A start of a replica is known."""
 
     broker_name: str
@@ -57,8 +54,7 @@ class BrokerRegistered:
     highest_epoch_seen: int
 
 
-@dataclass(frozen=True, slots=True)
-class MasterElected:
+class MasterElected(Struct, frozen=True, gc=False):
     """A set has a master in a new epoch."""
 
     broker_name: str
@@ -70,8 +66,7 @@ class MasterElected:
     highest_epoch_seen: int
 
 
-@dataclass(frozen=True, slots=True)
-class MasterCleared:
+class MasterCleared(Struct, frozen=True, gc=False):
     """A set has no master from here on."""
 
     broker_name: str
@@ -81,8 +76,7 @@ class MasterCleared:
     highest_epoch_seen: int
 
 
-@dataclass(frozen=True, slots=True)
-class SyncStateSetAltered:
+class SyncStateSetAltered(Struct, frozen=True, gc=False):
     """The SyncStateSet changed."""
 
     broker_name: str
@@ -95,8 +89,7 @@ class SyncStateSetAltered:
     highest_epoch_seen: int
 
 
-@dataclass(frozen=True, slots=True)
-class BrokersCleaned:
+class BrokersCleaned(Struct, frozen=True, gc=False):
     """Replicas were forgotten; ids and epochs go on where they stood (S9)."""
 
     broker_name: str
@@ -104,15 +97,13 @@ class BrokersCleaned:
     whole_set: bool
 
 
-@dataclass(frozen=True, slots=True)
-class SettingsChanged:
+class SettingsChanged(Struct, frozen=True, gc=False):
     """Settings that rules read have new values."""
 
     settings: Mapping[str, str]
 
 
-@dataclass(frozen=True, slots=True)
-class RulesActivated:
+class RulesActivated(Struct, frozen=True, gc=False):
     """Another version of rules or schemas is in force."""
 
     rules_version: int

@@ -6,13 +6,13 @@ Refuses to know any rule: a command that can be built may well be refused.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from events.envelope import Envelope, ReplicaEvidence
 
 
-@dataclass(frozen=True, slots=True)
-class ClusterFormed:
+class ClusterFormed(Struct, frozen=True, gc=False):
     """Record 0 of every log."""
 
     envelope: Envelope
@@ -21,8 +21,7 @@ class ClusterFormed:
     fingerprints: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class ClaimLeadership:
+class ClaimLeadership(Struct, frozen=True, gc=False):
     """A controller wants to decide from here on (design D6)."""
 
     envelope: Envelope
@@ -32,8 +31,7 @@ class ClaimLeadership:
     release: str
 
 
-@dataclass(frozen=True, slots=True)
-class ApplyBrokerId:
+class ApplyBrokerId(Struct, frozen=True, gc=False):
     """A new replica takes the id it was offered (`controller.md` 5.2)."""
 
     envelope: Envelope
@@ -43,8 +41,7 @@ class ApplyBrokerId:
     register_check_code: str
 
 
-@dataclass(frozen=True, slots=True)
-class RegisterBroker:
+class RegisterBroker(Struct, frozen=True, gc=False):
     """A start of a replica makes itself known; a Java broker leaves the last five out."""
 
     envelope: Envelope
@@ -59,8 +56,7 @@ class RegisterBroker:
     end_offset: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class AlterSyncStateSet:
+class AlterSyncStateSet(Struct, frozen=True, gc=False):
     """The master asks for another SyncStateSet (`controller.md` 5.6)."""
 
     envelope: Envelope
@@ -72,8 +68,7 @@ class AlterSyncStateSet:
     evidence: tuple[ReplicaEvidence, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class ElectMaster:
+class ElectMaster(Struct, frozen=True, gc=False):
     """Elect a master; `broker_id` is -1 when a controller acts by itself (5.5, 7)."""
 
     envelope: Envelope
@@ -86,8 +81,7 @@ class ElectMaster:
     evidence: tuple[ReplicaEvidence, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class CleanBrokerData:
+class CleanBrokerData(Struct, frozen=True, gc=False):
     """Forget some replicas, or the whole set when `broker_ids` is None (5.7)."""
 
     envelope: Envelope
@@ -98,16 +92,14 @@ class CleanBrokerData:
     evidence: tuple[ReplicaEvidence, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class ChangeSettings:
+class ChangeSettings(Struct, frozen=True, gc=False):
     """Change settings that rules read; those not named stay."""
 
     envelope: Envelope
     settings: Mapping[str, str]
 
 
-@dataclass(frozen=True, slots=True)
-class ActivateRules:
+class ActivateRules(Struct, frozen=True, gc=False):
     """Another version of the rules, or more schemas, from here on (design D3)."""
 
     envelope: Envelope

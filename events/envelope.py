@@ -5,7 +5,7 @@ Responsible for their shape only. Field meanings stand in `schemas/types/*.avsc`
 Refuses to know where evidence comes from and what rules make of it.
 """
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 NO_OFFSET = -1
 UNKNOWN = -1
@@ -14,8 +14,7 @@ DIGEST_BYTES = 32
 ELECTION_PRIORITY_DEFAULT = 2_147_483_647
 
 
-@dataclass(frozen=True, slots=True)
-class Envelope:
+class Envelope(Struct, frozen=True, gc=False):
     """Who appended a command, why, in which term, and knowing what (design D1)."""
 
     command_id: bytes
@@ -29,8 +28,7 @@ class Envelope:
     applied_digest: bytes = b""
 
 
-@dataclass(frozen=True, slots=True)
-class ReplicaEvidence:
+class ReplicaEvidence(Struct, frozen=True, gc=False):
     """What the issuer knew about one replica; -1 stands for an unknown number."""
 
     broker_id: int

@@ -6,7 +6,8 @@ Refuses to know how the digest is made and who publishes.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from events.changes import Change
 
@@ -18,8 +19,7 @@ LABEL_REPEAT = "REPEAT"
 LABELS = (LABEL_AT_RISK, LABEL_DESIGNATED, LABEL_REPEAT, LABEL_UNCLEAN)
 
 
-@dataclass(frozen=True, slots=True)
-class CandidateVerdict:
+class CandidateVerdict(Struct, frozen=True, gc=False):
     """One replica in an election, and the rule that chose or rejected it."""
 
     broker_id: int
@@ -34,8 +34,7 @@ class CandidateVerdict:
     verdict: str
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(Struct, frozen=True, gc=False):
     """
     What one record led to.
 

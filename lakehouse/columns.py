@@ -8,13 +8,13 @@ Refuses to know which tables exist.
 
 from __future__ import annotations
 
-import dataclasses
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
+from msgspec import Struct
 
 # Fields that hold what every record of a topic carries: their own fields become columns.
 SHARED_PARTS = ("envelope", "header")
@@ -152,8 +152,8 @@ def _resolved(kind: Any, named: Mapping[str, Any]) -> Any:
 
 
 def _plain(value: Any) -> Any:
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        fields = {f.name: _plain(getattr(value, f.name)) for f in dataclasses.fields(value)}
+    if isinstance(value, Struct):
+        fields = {name: _plain(getattr(value, name)) for name in value.__struct_fields__}
         return {"kind": type(value).__name__, **fields}
     if isinstance(value, bytes):
         return value.hex()

@@ -7,10 +7,11 @@ Refuses to know a rule, and to go on over a hole.
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
+
+from msgspec.structs import asdict
 
 from events.topics import COMMANDS_TOPIC
 from lakehouse import wording
@@ -91,8 +92,9 @@ def _model(folder: Folder, at_ms: int) -> dict[str, Any]:
 
 
 def _set_model(broker_set: BrokerSet) -> dict[str, Any]:
-    model = dataclasses.asdict(broker_set)
-    for name in ("sync_state_set", "unclean_members", "replicas"):
+    model = asdict(broker_set)
+    model["replicas"] = [asdict(replica) for replica in broker_set.replicas]
+    for name in ("sync_state_set", "unclean_members"):
         model[name] = list(model[name])
     return model
 

@@ -7,7 +7,6 @@ digest that was ever published.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import fields
 from json import JSONEncoder
 from operator import attrgetter
 from typing import Any
@@ -17,7 +16,7 @@ from events.outcomes import CandidateVerdict, Outcome
 from processors.state import BrokerSet, ControllerState, Replica
 
 # Everything of an outcome that stands before its digest.
-DIGESTED_FIELDS = tuple(field.name for field in fields(Outcome))[:13]
+DIGESTED_FIELDS = Outcome.__struct_fields__[:13]
 
 
 def outcome_text(outcome: Outcome) -> str:
@@ -60,8 +59,8 @@ def state_text(state: ControllerState) -> str:
 
 
 def _values(cls: type) -> Callable[[Any], tuple[Any, ...]]:
-    """Return what takes the field values out of a dataclass, in declared order."""
-    names = [field.name for field in fields(cls)]
+    """Return what takes the field values out of a record, in declared order."""
+    names = cls.__struct_fields__
     if len(names) == 1:
         return lambda value: (getattr(value, names[0]),)
     return attrgetter(*names)
@@ -70,7 +69,7 @@ def _values(cls: type) -> Callable[[Any], tuple[Any, ...]]:
 def _change_values(cls: type) -> Callable[[Any], tuple[Any, ...]]:
     """Return the same for a change; only those with a map need a closer look."""
     get = _values(cls)
-    if "settings" not in {field.name for field in fields(cls)}:
+    if "settings" not in cls.__struct_fields__:
         return get
     return lambda value: tuple(
         sorted(one.items()) if isinstance(one, Mapping) else one for one in get(value)
@@ -90,5 +89,5 @@ _digested = attrgetter(*DIGESTED_FIELDS)
 _replica = _values(Replica)
 _broker_set = _values(BrokerSet)
 _verdict = _values(CandidateVerdict)
-_REPLICAS_INDEX = [field.name for field in fields(BrokerSet)].index("replicas")
+_REPLICAS_INDEX = BrokerSet.__struct_fields__.index("replicas")
 _CHANGE = {cls: _change_values(cls) for cls in CHANGES}

@@ -6,8 +6,9 @@ Refuses to know when they apply.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import Enum, auto
+
+from msgspec import Struct
 
 from brokers.remoting.codes import ResponseCode
 from events.changes import Change
@@ -97,8 +98,7 @@ RESPONSE_CODES: Mapping[Refusal, int] = {
 SUCCESS_CODE = int(ResponseCode.SUCCESS)
 
 
-@dataclass(frozen=True, slots=True)
-class Decision:
+class Decision(Struct, frozen=True, gc=False):
     """
     What the rules made of one command.
 

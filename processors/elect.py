@@ -6,14 +6,15 @@ not. Refuses to know epochs to come, refusals and commands: it gets what they bo
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from events.outcomes import LABEL_AT_RISK, LABEL_DESIGNATED, LABEL_UNCLEAN, CandidateVerdict
 from processors.elect_candidates import Candidate, absence_of, verdict_of
 from processors.state import NO_BROKER_ID, BrokerSet
 
-@dataclass(frozen=True, slots=True)
-class Election:
+
+class Election(Struct, frozen=True, gc=False):
     """
     The result: `winner` is None when nobody could be chosen or the master was kept.
 

@@ -5,10 +5,10 @@ Responsible for applying decided changes; total: what is decided has happened, s
 refuses, and a change to a set nobody knows is a no-op. Refuses to know why it was decided.
 """
 
-from dataclasses import replace
 from typing import assert_never
 
 from immutables import Map
+from msgspec.structs import replace
 
 from events.changes import (
     BrokerIdApplied,

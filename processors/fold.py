@@ -6,10 +6,11 @@ digest. Business rules are `decide` and `evolve`. Refuses to know where records 
 who reads the outcome: bulk start-up, the Faust agent, tests and Spark use this one object.
 """
 
-from dataclasses import dataclass
 from hashlib import sha256
-from struct import Struct
+from struct import Struct as Packed
 from typing import Any
+
+from msgspec import Struct
 
 from events.codec import HEADER_BYTES, MARKER, MalformedRecord, UnknownFingerprint, decode
 from events.codec import fingerprint_of as _fingerprint_of
@@ -27,7 +28,7 @@ NO_COMMAND_ID = bytes(COMMAND_ID_BYTES)
 # How many offsets back a digest named in a command can be compared.
 DIGESTS_KEPT = 4096
 # Offset, then the lengths of record, outcome and changed sets.
-_LENGTHS = Struct(">qIII")
+_LENGTHS = Packed(">qIII")
 
 
 class HoleInLog(Exception):
@@ -43,8 +44,7 @@ class ReleaseTooOld(Exception):
     """The log uses rules or schemas that this release does not have (design D3)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Applied:
+class Applied(Struct, frozen=True, gc=False):
     """
     What applying one record gave.
 

@@ -6,11 +6,11 @@ Responsible for the window of ids. Refuses to know what a repeat is answered wit
 
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 
-@dataclass(frozen=True, slots=True)
-class FirstOutcome:
+class FirstOutcome(Struct, frozen=True, gc=False):
     """What the first command of an id led to, kept for its repeats."""
 
     offset: int

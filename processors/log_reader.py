@@ -17,6 +17,7 @@ from events.codec import CodecError, decode
 from events.commands import ClusterFormed
 from events.producer import LOG_CLIENT_SETTINGS
 from events.topics import COMMANDS_TOPIC
+from processors.log_health import RESTORE, beginning_lost, too_short
 
 ASK_TIMEOUT_S = 1.0
 BATCH_RECORDS = 1_000
@@ -67,7 +68,9 @@ class LogReader:
             raise LogUnreachable(f"{topic}: no answer within {timeout_s} s")
         return answer
 
-    def read(self, topic: str, start: int, end: int, take: Callable[[int, bytes], None]) -> None:
+    def read(
+        self, topic: str, start: int, end: int, take: Callable[[int, bytes], None], silence_max_s: float = SILENCE_MAX_S
+    ) -> None:
         """
         Hand every record from `start` up to `end` (excluded) to `take`, in order.
 
@@ -79,7 +82,9 @@ class LogReader:
         try:
             expected, heard = start, time.monotonic()
             while expected < end:
-                for message in self._consumer.consume(BATCH_RECORDS, timeout=ASK_TIMEOUT_S):
+                # Never more than there are: the client waits for as many as were asked for.
+                asked = min(BATCH_RECORDS, end - expected)
+                for message in self._consumer.consume(asked, timeout=ASK_TIMEOUT_S):
                     if not _is_record(topic, message):
                         continue
                     heard = time.monotonic()
@@ -89,15 +94,15 @@ class LogReader:
                     expected += 1
                     if expected == end:
                         break
-                if time.monotonic() - heard > SILENCE_MAX_S:
-                    raise LogUnreachable(f"{topic}: nothing came for {SILENCE_MAX_S:.0f} s")
+                if time.monotonic() - heard > silence_max_s:
+                    raise LogUnreachable(f"{topic}: nothing came for {silence_max_s:.0f} s")
         finally:
             self._consumer.unassign()
 
-    def record(self, topic: str, offset: int) -> bytes:
+    def record(self, topic: str, offset: int, silence_max_s: float = SILENCE_MAX_S) -> bytes:
         """The bytes of one record."""
         found: list[bytes] = []
-        self.read(topic, offset, offset + 1, lambda _, data: found.append(data))
+        self.read(topic, offset, offset + 1, lambda _, data: found.append(data), silence_max_s)
         return found[0]
 
     def commit_start(self, group: str, topic: str, offset: int) -> None:
@@ -138,15 +143,9 @@ def hole(topic: str, expected: int, got: int) -> str:
 def check_bounds(first: int, end: int, next_offset: int) -> None:
     """Compare the log's bounds with what this controller has applied. Raises LogBroken."""
     if first > 0:
-        raise LogBroken(
-            f"{COMMANDS_TOPIC} begins at offset {first}: its beginning was deleted; restore the topic and "
-            "set retention.ms=-1, retention.bytes=-1, cleanup.policy=delete"
-        )
+        raise LogBroken(beginning_lost(first))
     if end < next_offset:
-        raise LogBroken(
-            f"{COMMANDS_TOPIC} ends at offset {end}, but {next_offset} records were applied here: it was cut or "
-            "made anew; restore it, or, for a new cluster, remove this controller's data folder"
-        )
+        raise LogBroken(too_short(end, next_offset))
 
 
 def check_first_record(data: bytes, cluster_id: str, known_id: bytes | None) -> bytes:
@@ -172,8 +171,7 @@ def check_first_record(data: bytes, cluster_id: str, known_id: bytes | None) -> 
         )
     if known_id is not None and envelope.command_id != known_id:
         raise LogBroken(
-            f"{COMMANDS_TOPIC} was made anew: its record 0 is not the one this controller knows; restore the "
-            "old topic, or, for a new cluster, remove this controller's data folder"
+            f"{COMMANDS_TOPIC} was made anew: its record 0 is not the one this controller knows; {RESTORE}"
         )
     return envelope.command_id
 

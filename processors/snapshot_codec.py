@@ -6,11 +6,11 @@ shorter way to it, and whoever cannot load one folds the log from its start.
 """
 
 import json
-from dataclasses import astuple, replace
 from hashlib import sha256
 from typing import Any
 
 from immutables import Map
+from msgspec.structs import astuple, replace
 
 from processors.fold import Folder
 from processors.fold_repeats import FirstOutcome, RecentCommands
@@ -67,10 +67,14 @@ def _to_plain(folder: Folder) -> dict[str, Any]:
         "rules_version": state.rules_version,
         "settings": dict(sorted(state.settings.items())),
         "fingerprints": state.fingerprints,
-        "sets": [astuple(state.sets[name]) for name in sorted(state.sets)],
+        "sets": [_set_to_plain(state.sets[name]) for name in sorted(state.sets)],
         "recent_from": folder.recent.complete_from,
         "recent": [(i.hex(), *astuple(first)) for i, first in folder.recent.items()],
     }
+
+
+def _set_to_plain(broker_set: BrokerSet) -> tuple[Any, ...]:
+    return astuple(replace(broker_set, replicas=tuple(map(astuple, broker_set.replicas))))
 
 
 def _from_plain(plain: dict[str, Any]) -> Folder:

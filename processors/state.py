@@ -6,9 +6,9 @@ Refuses to know how it came about, and anything soft: liveness, clocks, connecti
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 
 from immutables import Map
+from msgspec import Struct, field
 
 RULES_VERSION = 1
 SUPPORTED_RULES = (RULES_VERSION,)
@@ -28,8 +28,7 @@ DEDUPE_WINDOW_MAX = 1_000_000
 SETTING_DEFAULTS: Mapping[str, str] = {SETTING_UNCLEAN: "false", SETTING_DEDUPE_WINDOW: "10000"}
 
 
-@dataclass(frozen=True, slots=True)
-class Replica:
+class Replica(Struct, frozen=True, gc=False):
     """
     One replica of a broker set.
 
@@ -50,8 +49,7 @@ class Replica:
     end_offset: int = -1
 
 
-@dataclass(frozen=True, slots=True)
-class BrokerSet:
+class BrokerSet(Struct, frozen=True, gc=False):
     """
     All replicas that share one broker name; a tombstone once every replica was cleaned.
 
@@ -94,8 +92,7 @@ class BrokerSet:
         return self.replica(self.master_broker_id)
 
 
-@dataclass(frozen=True, slots=True)
-class ControllerState:
+class ControllerState(Struct, frozen=True, gc=False):
     """
     Everything that decisions rest on; `cluster_id` is empty before `ClusterFormed`.
 

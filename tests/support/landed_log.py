@@ -6,13 +6,13 @@ Knows no rule and no column.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import deltalake
 import pyarrow as pa
 import pyarrow.parquet as pq
+from msgspec.structs import replace
 
 from events.codec import decode, encode
 from events.topics import BROKER_EVENTS_TOPIC, COMMANDS_TOPIC, OUTCOMES_TOPIC

@@ -10,8 +10,9 @@ released file must come out as they were. The script says so and stops if they d
 
 import json
 import sys
-from dataclasses import replace
 from pathlib import Path
+
+from msgspec.structs import replace
 
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parents[2]))

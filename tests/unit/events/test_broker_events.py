@@ -12,10 +12,10 @@ def test_every_broker_event_schema_has_its_class():
 
 @pytest.mark.parametrize("cls", BROKER_EVENTS, ids=lambda cls: cls.__name__)
 def test_events_are_frozen_and_begin_with_the_header(cls):
-    assert cls.__dataclass_params__.frozen
-    assert next(iter(cls.__dataclass_fields__)) == "header"
+    assert cls.__struct_config__.frozen
+    assert next(iter(cls.__struct_fields__)) == "header"
 
 
 def test_the_header_has_the_fields_of_its_schema():
     fields = [field["name"] for field in schemas.load("BrokerEventHeader")["fields"]]
-    assert list(BrokerEventHeader.__dataclass_fields__) == fields
+    assert list(BrokerEventHeader.__struct_fields__) == fields

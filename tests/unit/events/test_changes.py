@@ -13,8 +13,8 @@ def test_every_change_schema_has_its_class():
 @pytest.mark.parametrize("cls", CHANGES, ids=lambda cls: cls.__name__)
 def test_fields_of_class_and_schema_have_the_same_names_in_the_same_order(cls):
     fields = [field["name"] for field in schemas.load(cls.__name__)["fields"]]
-    assert list(cls.__dataclass_fields__) == fields
-    assert cls.__dataclass_params__.frozen
+    assert list(cls.__struct_fields__) == fields
+    assert cls.__struct_config__.frozen
 
 
 def test_an_outcome_can_carry_every_kind_of_change():

@@ -61,7 +61,7 @@ def test_a_schema_is_never_edited_in_silence(cls):
 @pytest.mark.parametrize("cls", codec.RECORD_CLASSES, ids=lambda cls: cls.__name__)
 def test_fields_of_class_and_schema_have_the_same_names_in_the_same_order(cls):
     fields = [field["name"] for field in schemas.load(cls.__name__)["fields"]]
-    assert list(cls.__dataclass_fields__) == fields
+    assert list(cls.__struct_fields__) == fields
 
 
 def test_commands_of_this_release_are_what_a_cluster_is_formed_with():

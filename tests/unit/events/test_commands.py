@@ -12,6 +12,6 @@ def test_every_command_schema_has_its_class():
 
 @pytest.mark.parametrize("cls", COMMANDS, ids=lambda cls: cls.__name__)
 def test_commands_are_frozen_and_begin_with_the_envelope(cls):
-    assert cls.__dataclass_params__.frozen
+    assert cls.__struct_config__.frozen
     assert "__slots__" in vars(cls)
-    assert next(iter(cls.__dataclass_fields__)) == "envelope"
+    assert next(iter(cls.__struct_fields__)) == "envelope"

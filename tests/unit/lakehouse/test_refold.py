@@ -1,6 +1,5 @@
-from dataclasses import replace
-
 import pyarrow as pa
+from msgspec.structs import replace
 
 from events.codec import decode, encode
 from events.commands import ClusterFormed

@@ -1,4 +1,4 @@
-from dataclasses import replace
+from msgspec.structs import replace
 from datetime import UTC, datetime
 
 import pytest

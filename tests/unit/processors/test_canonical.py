@@ -52,7 +52,7 @@ def test_a_set_has_all_its_fields_in_declared_order():
         '["c","b",2,[[1,"h:1","co\\"de",null,null,true,false,false,-1,-1]],'
         "null,0,[],0,0,false,false,[],false]"
     )
-    assert len(json.loads(set_text(broker_set))) == len(BrokerSet.__dataclass_fields__)
+    assert len(json.loads(set_text(broker_set))) == len(BrokerSet.__struct_fields__)
 
 
 def test_sets_ascend_by_name_whatever_order_they_came_in():

@@ -1,10 +1,10 @@
 """Catching up with a log, on a mock Kafka (following it needs a real one: tests/integration)."""
 
 import asyncio
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from events.codec import encode
 from events.commands import ChangeSettings

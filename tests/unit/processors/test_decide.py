@@ -65,14 +65,11 @@ def test_every_kind_of_command_has_rules():
             "broker_ids": None, "settings": {}, "fingerprints": (), "new_sync_state_set": (),
             "register_check_code": "x", "cluster_name": "c", "broker_name": "b",
         }  # fmt: skip
-        fields = [f for f in cls.__dataclass_fields__ if f != "evidence"]
+        fields = [f for f in cls.__struct_fields__ if f != "evidence"]
         numbers = {"designate": False, "clean_living": False}
         command = cls(*(samples.get(f, numbers.get(f, 1)) for f in fields[: _required(cls)]))
         assert decide.rule(ControllerState(), command) is not None
 
 
 def _required(cls) -> int:
-    from dataclasses import MISSING
-
-    fields = cls.__dataclass_fields__.values()
-    return sum(f.default is MISSING and f.default_factory is MISSING for f in fields)
+    return len(cls.__struct_fields__) - len(cls.__struct_defaults__)

@@ -1,9 +1,9 @@
 """The fold: order of the log, what is readable, repeats, and the chained digest."""
 
-from dataclasses import replace
 from hashlib import sha256
 
 import pytest
+from msgspec.structs import replace
 
 from events.broker_events import BrokerEventHeader, HaLinkUp
 from events.codec import COMMAND_FINGERPRINTS, encode

@@ -84,7 +84,7 @@ def test_a_whole_snapshot_without_a_folder_is_refused(body):
 
 
 def test_rules_that_this_release_does_not_have_are_refused():
-    from dataclasses import replace
+    from msgspec.structs import replace
 
     folder = told().folder
     folder.state = replace(folder.state, rules_version=2)

@@ -1,9 +1,9 @@
 """The state: its settings and its invariants."""
 
-from dataclasses import replace
 
 import pytest
 from immutables import Map
+from msgspec.structs import replace
 
 from processors.state import (
     BrokerSet,
