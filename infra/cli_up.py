@@ -34,7 +34,7 @@ def add_dir(parser: argparse.ArgumentParser) -> None:
 def add_arguments(parser: argparse.ArgumentParser, verb: str) -> None:
     """Flags of `regent up`. None means: as the folder was made, else the default."""
     add_dir(parser)
-    parser.add_argument("--replicas", type=int, metavar="N", help="brokers in the set broker-a (default 3)")
+    parser.add_argument("--replicas", type=int, metavar="N", help="brokers in the set broker-a (default 3; 0: others run the brokers)")
     parser.add_argument("--controllers", type=int, metavar="N", help="controllers, one active, others hot (default 2)")
     parser.add_argument("--kafka-nodes", type=int, metavar="N", help="1, or 3 for a replicated log (default 1)")
     parser.add_argument("--host", help="address to bind (default 127.0.0.1)")

@@ -39,8 +39,9 @@ class ClusterOptions:
 
     def check(self) -> None:
         """Problem when the numbers make no cluster."""
-        if not 1 <= self.replicas <= REPLICAS_MAX:
-            raise Problem(f"--replicas {self.replicas} is out of range", f"Use 1 to {REPLICAS_MAX}.", EXIT_USAGE)
+        # none: controllers and a name server for brokers that others run
+        if not 0 <= self.replicas <= REPLICAS_MAX:
+            raise Problem(f"--replicas {self.replicas} is out of range", f"Use 0 to {REPLICAS_MAX}.", EXIT_USAGE)
         if not 1 <= self.controllers <= CONTROLLERS_MAX:
             raise Problem(f"--controllers {self.controllers} is out of range", f"Use 1 to {CONTROLLERS_MAX}.", EXIT_USAGE)
         if self.kafka_nodes not in (1, 3):

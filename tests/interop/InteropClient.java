@@ -26,7 +26,8 @@ import org.apache.rocketmq.common.message.MessageExt;
  * It decides nothing: it sends, receives, and writes down what the library told it, one line per
  * fact, so that the run (run.py) can judge from files alone. Arguments are key=value pairs.
  *
- *   mode=produce namesrv=H:P topic=T count=N threads=K rate=PER_SECOND ledger=FILE [pollMs=] [timeoutMs=] [body=BYTES]
+ *   mode=produce namesrv=H:P topic=T (count=N | untilInputEnds=true) rate=PER_SECOND ledger=FILE
+ *                [threads=K] [pollMs=] [timeoutMs=] [body=BYTES]
  *   mode=consume namesrv=H:P topic=T group=G received=FILE [pollMs=]
  *
  * Ledger line:   sequence,attempt,startMs,endMs,outcome     outcome = SEND_OK or the failure's class
@@ -64,7 +65,8 @@ public final class InteropClient {
         if (options.containsKey("timeoutMs")) {
             producer.setSendMsgTimeout(Integer.parseInt(options.get("timeoutMs")));
         }
-        int count = Integer.parseInt(options.get("count"));
+        boolean untilInputEnds = Boolean.parseBoolean(options.get("untilInputEnds"));
+        AtomicInteger count = new AtomicInteger(untilInputEnds ? Integer.MAX_VALUE : Integer.parseInt(options.get("count")));
         int threads = Integer.parseInt(options.getOrDefault("threads", "4"));
         double perSecond = Double.parseDouble(options.getOrDefault("rate", "800"));
         byte[] body = new byte[Integer.parseInt(options.getOrDefault("body", "1024"))];
@@ -82,7 +84,7 @@ public final class InteropClient {
             for (int i = 0; i < threads; i++) {
                 Thread worker = new Thread(() -> {
                     int sequence;
-                    while ((sequence = next.getAndIncrement()) < count) {
+                    while ((sequence = next.getAndIncrement()) < count.get()) {
                         pace(begun, sequence, perSecond);
                         if (!sendUntilStored(producer, options.get("topic"), sequence, body, ledger)) {
                             given.incrementAndGet();
@@ -92,11 +94,17 @@ public final class InteropClient {
                 worker.start();
                 workers.add(worker);
             }
+            if (untilInputEnds) {
+                while (System.in.read() >= 0) {
+                    // The run closes standard input when it has seen enough.
+                }
+                count.set(0);
+            }
             for (Thread worker : workers) {
                 worker.join();
             }
         }
-        System.out.println("done count=" + count + " givenUp=" + given.get());
+        System.out.println("done count=" + count.get() + " givenUp=" + given.get());
         producer.shutdown();
         System.exit(given.get() == 0 ? 0 : 1);
     }

@@ -28,7 +28,7 @@ NAMES = {"tuned": "RTO, kill -9, tuned Java client", "default": "RTO, kill -9, s
 def measure(bench: Bench) -> list[Figure]:
     bench.quiet()
     bench.say(f"tests/interop with {MESSAGES} messages for each of two client settings, two kills each")
-    command = [sys.executable, str(ROOT / "tests/interop/run.py"), "--json", "--messages", str(MESSAGES)]
+    command = [sys.executable, str(ROOT / "tests/interop/run.py"), "client", "--json", "--messages", str(MESSAGES)]
     # A session of its own: Ctrl-C comes to it once, through this process, and it stops its own cluster.
     child = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, start_new_session=True)
     try:

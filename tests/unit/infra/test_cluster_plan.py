@@ -59,8 +59,13 @@ def test_a_later_broker_gets_the_ports_set_aside_for_it(tmp_path: Path) -> None:
     assert again.config == made.of_kind("broker")[1].config
 
 
-@pytest.mark.parametrize("wrong", [{"replicas": 0}, {"controllers": 99}, {"kafka_nodes": 2}, {"base_port": 80}])
+@pytest.mark.parametrize("wrong", [{"replicas": -1}, {"controllers": 99}, {"kafka_nodes": 2}, {"base_port": 80}])
 def test_numbers_that_make_no_cluster_are_wrong_usage(wrong: dict[str, int]) -> None:
     with pytest.raises(Problem) as caught:
         ClusterOptions(**wrong).check()  # type: ignore[arg-type]
     assert caught.value.exit_code == EXIT_USAGE
+
+
+def test_a_cluster_for_the_brokers_of_others_has_none_of_its_own(tmp_path: Path) -> None:
+    made = plan(tmp_path, replicas=0)
+    assert not made.of_kind("broker") and made.of_kind("controller") and made.of_kind("namesrv")

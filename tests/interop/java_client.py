@@ -1,0 +1,206 @@
+"""
+The stock Java client as processes, and what its files say: acknowledged, received, lost, outages.
+
+Responsible for: starting InteropClient in its two roles, reading ledgers, judging loss and outages from files alone.
+Refuses to know: who is killed, and what stands behind the name server's address.
+"""
+
+from __future__ import annotations
+
+import bisect
+import subprocess
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from infra import children
+from infra.problems import Problem
+from tests.interop.stage import Stage
+
+CLIENT_JVM = ("-Xms64m", "-Xmx256m", "-XX:+UseSerialGC")
+FIRST_WITHIN_S = 120.0
+SEND_WITHIN_S = 300.0
+STOP_WITHIN_S = 150.0
+CONSUME_WITHIN_S = 90.0
+POLL_S = 0.05
+RATE_PER_S = 400
+TUNED = {"pollMs": "200", "timeoutMs": "500"}
+"""Client settings of someone who wants to see a failover quickly."""
+
+LedgerRow = tuple[int, int, int, str]
+"""(sequence, start ms, end ms, outcome)"""
+
+
+@dataclass(frozen=True, slots=True)
+class Outage:
+    """From the invocation of the first failed call to the response of the first successful one begun after it."""
+
+    killed: str
+    rto_ms: int
+    failed_calls: int
+    first_failure: str
+    longest_gap_ms: int
+
+
+def read_ledger(path: Path) -> list[LedgerRow]:
+    """The complete lines; a torn last one is left out."""
+    rows = []
+    for line in path.read_text().splitlines() if path.exists() else []:
+        parts = line.split(",")
+        if len(parts) == 5:
+            rows.append((int(parts[0]), int(parts[2]), int(parts[3]), parts[4]))
+    return rows
+
+
+def outage_after(rows: Sequence[LedgerRow], name: str, begun_ms: int, ended_ms: int) -> Outage:
+    """The outage that a blow between the two times caused; rto 0 when no call failed."""
+    window = [row for row in rows if begun_ms - 2_000 <= row[1] < ended_ms]
+    failed = sorted(row[1:] for row in window if row[3] != "SEND_OK" and row[2] >= begun_ms)
+    answers = sorted(row[2] for row in window if row[3] == "SEND_OK" and row[2] >= begun_ms - 500)
+    gap = max((b - a for a, b in zip(answers, answers[1:], strict=False)), default=0)
+    if not failed:
+        return Outage(name, 0, 0, "", gap)
+    first = failed[0][0]
+    successes = sorted((row[1], row[2]) for row in rows if row[3] == "SEND_OK" and row[1] >= first)
+    rto = min((end for _, end in successes), default=first) - first
+    return Outage(name, rto, len(failed), failed[0][2], gap)
+
+
+def acknowledged_of(rows: Sequence[LedgerRow]) -> set[int]:
+    return {row[0] for row in rows if row[3] == "SEND_OK"}
+
+
+def read_received(path: Path) -> list[tuple[int, int, int]]:
+    """(sequence, queue, offset) of each complete line."""
+    lines = path.read_text().splitlines() if path.exists() else []
+    rows = [tuple(int(part) for part in line.split(",")[:3]) for line in lines if line.count(",") == 3]
+    return rows  # type: ignore[return-value]
+
+
+class Producer:
+    """A sending client. Without `count` it sends until `stop`; its first message has been acknowledged when this returns."""
+
+    def __init__(
+        self, stage: Stage, name_servers: str, topic: str, *, settings: Mapping[str, str] = TUNED, rate: float = RATE_PER_S,
+        count: int | None = None, name: str = "",
+    ) -> None:  # fmt: skip
+        home = stage.work / "clients"
+        home.mkdir(parents=True, exist_ok=True)
+        self.topic, self.ledger, self._output = topic, home / f"{name or topic}-ledger.csv", home / f"{name or topic}-producer.out"
+        extra = [f"{key}={value}" for key, value in settings.items()]
+        limit = ["untilInputEnds=true"] if count is None else [f"count={count}"]
+        command = ["java", *CLIENT_JVM, "-cp", stage.client_class_path, "InteropClient", "mode=produce", f"namesrv={name_servers}",
+                   f"topic={topic}", f"rate={rate}", f"ledger={self.ledger}", *limit, *extra]
+        self._process = children.spawn(command, self._output, cwd=home, wants_input=True)
+        self._stage = stage
+
+    def rows(self) -> list[LedgerRow]:
+        return read_ledger(self.ledger)
+
+    def wait(self, condition: Callable[[list[LedgerRow]], bool], what: str, limit_s: float = SEND_WITHIN_S) -> None:
+        """Until the ledger meets the condition. Problem when the client ends before."""
+        deadline = time.monotonic() + limit_s
+        while not condition(self.rows()):
+            if self._process.poll() is not None:
+                raise Problem(f"the producer ended early while {what}", " ".join(children.last_lines(self._output, 3)))
+            if time.monotonic() > deadline:
+                raise Problem(f"waited in vain for {limit_s:.0f} s: {what}", f"last: {self.rows()[-3:]}")
+            time.sleep(POLL_S)
+
+    def flows(self, messages: int = 200, limit_s: float = SEND_WITHIN_S) -> None:
+        """Until so many more calls have succeeded."""
+        began = len(acknowledged_of(self.rows()))
+        self.wait(lambda rows: len(acknowledged_of(rows)) >= began + messages, f"{messages} more messages are acknowledged", limit_s)
+
+    def stop(self) -> list[LedgerRow]:
+        """End it in order: calls under way come to their end. Gives the whole ledger."""
+        if self._process.poll() is None:
+            assert self._process.stdin is not None
+            self._process.stdin.close()
+            try:
+                self._process.wait(STOP_WITHIN_S)
+            except subprocess.TimeoutExpired:
+                self.end()
+                raise Problem("the producer does not end", " ".join(children.last_lines(self._output, 3))) from None
+        return self.rows()
+
+    def end(self) -> None:
+        """The hard end."""
+        children.stop(self._process, 0.0)
+
+    def said(self) -> list[str]:
+        """Its settings, as the library has them."""
+        return [line for line in children.last_lines(self._output, 20) if line.startswith("settings")]
+
+
+class Consumer:
+    """A push consumer from the first message on."""
+
+    def __init__(self, stage: Stage, name_servers: str, topic: str, *, settings: Mapping[str, str] = TUNED, name: str = "") -> None:
+        home = stage.work / "clients"
+        home.mkdir(parents=True, exist_ok=True)
+        self.received, self._output = home / f"{name or topic}-received.csv", home / f"{name or topic}-consumer.out"
+        poll = [f"{key}={value}" for key, value in settings.items() if key == "pollMs"]
+        command = ["java", *CLIENT_JVM, "-cp", stage.client_class_path, "InteropClient", "mode=consume", f"namesrv={name_servers}",
+                   f"topic={topic}", f"group=interop-{name or topic}", f"received={self.received}", *poll]
+        self._process = children.spawn(command, self._output, cwd=home, wants_input=True)
+
+    def wait_for(self, acknowledged: set[int], limit_s: float = CONSUME_WITHIN_S) -> list[tuple[int, int, int]]:
+        """Everything received, once all that was acknowledged is there or time is up."""
+        deadline = time.monotonic() + limit_s
+        while True:
+            rows = read_received(self.received)
+            if acknowledged <= {row[0] for row in rows} or time.monotonic() > deadline:
+                return rows
+            time.sleep(POLL_S)
+
+    def stop(self) -> None:
+        if self._process.poll() is None:
+            assert self._process.stdin is not None
+            self._process.stdin.close()
+        children.stop(self._process, 10.0)
+
+    def said(self) -> list[str]:
+        return [line for line in children.last_lines(self._output, 20) if line.startswith("settings")]
+
+
+def first_message(stage: Stage, name_servers: str, topic: str) -> None:
+    """Send one message, which creates the topic: consumers then find a route at once."""
+    producer = Producer(stage, name_servers, topic, settings={}, count=1, name=f"{topic}-first")
+    try:
+        producer.wait(lambda rows: bool(acknowledged_of(rows)), f"the first message of {topic}", FIRST_WITHIN_S)
+        producer.stop()
+    finally:
+        producer.end()
+
+
+def lost_after_reading(stage: Stage, name_servers: str, topic: str, acknowledged: set[int]) -> set[int]:
+    """Read the whole topic with a fresh consumer group: what was acknowledged and is not there."""
+    consumer = Consumer(stage, name_servers, topic, name=f"{topic}-read-back")
+    try:
+        return acknowledged - {row[0] for row in consumer.wait_for(acknowledged)}
+    finally:
+        consumer.stop()
+
+
+def verdict(label: str, rows: list[LedgerRow], got: list[tuple[int, int, int]], kills: list[tuple[str, int]], client: list[str]) -> dict[str, Any]:
+    """The figures of one run: calls, loss, repeats and the outage after each kill (name, wall clock in ms)."""
+    acknowledged = acknowledged_of(rows)
+    ends = [at for _, at in kills[1:]] + [max(row[2] for row in rows) + 1]
+    outages = [outage_after(rows, name, at, end) for (name, at), end in zip(kills, ends, strict=True)]
+    times = sorted(row[2] - row[1] for row in rows if row[3] == "SEND_OK")
+    places = {(queue, offset) for _, queue, offset in got}
+    return {
+        "settings": label,
+        "client": client,
+        "sent": len({row[0] for row in rows}),
+        "acknowledged": len(acknowledged),
+        "received": len({row[0] for row in got}),
+        "lost": len(acknowledged - {row[0] for row in got}),
+        "stored_twice": len(places) - len({row[0] for row in got}),
+        "call_p50_ms": times[len(times) // 2],
+        "call_p99_ms": times[bisect.bisect(range(len(times)), int(len(times) * 0.99)) - 1],
+        "outages": [asdict(outage) for outage in outages],
+    }
