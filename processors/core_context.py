@@ -15,7 +15,7 @@ from events.envelope import Envelope, ReplicaEvidence
 from events.outcomes import LABEL_AT_RISK, Outcome
 from processors.leadership import Leadership
 from processors.liveness import Liveness
-from processors.state import BrokerSet, ControllerState, Replica
+from processors.state import SUPPORTED_RULES, BrokerSet, ControllerState, Replica
 
 REQUEST_DEADLINE_MS = 2_500
 """Below the 3 s that brokers wait (controller.md 10.4)."""
@@ -43,6 +43,8 @@ class CoreConfig:
     release: str = ""
     settings: Mapping[str, str] = field(default_factory=dict)
     request_deadline_ms: int = REQUEST_DEADLINE_MS
+    supported_rules: tuple[int, ...] = SUPPORTED_RULES
+    http_address: str = ""
 
 
 class CoreContext:

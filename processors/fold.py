@@ -73,7 +73,9 @@ class Folder:
         offset: int = -1,
         digest: bytes = ZERO_DIGEST,
         recent: RecentCommands | None = None,
+        supported_rules: tuple[int, ...] = SUPPORTED_RULES,
     ) -> None:
+        self.supported_rules = supported_rules
         self.state = ControllerState() if state is None else state
         self.offset = offset
         self.digest = digest
@@ -89,7 +91,7 @@ class Folder:
 
     def copy(self) -> "Folder":
         """Return a folder that stays at this offset while this one goes on."""
-        return Folder(self.state, self.offset, self.digest, self.recent.copy())
+        return Folder(self.state, self.offset, self.digest, self.recent.copy(), self.supported_rules)
 
     def apply(self, offset: int, data: bytes) -> Applied:
         """
@@ -133,7 +135,7 @@ class Folder:
             return command, Decision(refusal), None
         decision = decide.rule(self.state, command)
         if decision.refusal is None and isinstance(command, ClusterFormed | ActivateRules):
-            _require_rules(command.rules_version)
+            self._require_rules(command.rules_version)
         return command, decision, None
 
     def _read(self, data: bytes) -> Command | Refusal:
@@ -179,6 +181,10 @@ class Folder:
         if state.is_formed:
             self.recent.forget_before(offset + 1 - state.dedupe_window_offsets)
 
+    def _require_rules(self, version: int) -> None:
+        if version not in self.supported_rules:
+            raise ReleaseTooOld(f"the log activates rules {version}, this release has {self.supported_rules}")
+
     def _remember(self, command: Command, outcome: Outcome) -> None:
         self.recent.remember(
             command.envelope.command_id,
@@ -195,13 +201,6 @@ class Folder:
 
 def _identity(command: Command) -> tuple[str, str | None]:
     return type(command).__name__, getattr(command, "broker_name", None)
-
-
-def _require_rules(version: int) -> None:
-    if version not in SUPPORTED_RULES:
-        raise ReleaseTooOld(
-            f"the log activates rules {version}, this release has {SUPPORTED_RULES}"
-        )
 
 
 def _changed_sets(decision: Decision, state: ControllerState) -> bytes:

@@ -33,7 +33,7 @@ def dump(folder: Folder) -> bytes:
     return _MAGIC + head + body
 
 
-def load(data: bytes) -> Folder:
+def load(data: bytes, supported_rules: tuple[int, ...] = SUPPORTED_RULES) -> Folder:
     """Return the folder in `data`. Raises `SnapshotError` for torn, foreign or newer bytes."""
     if len(data) > SNAPSHOT_BYTES_MAX:
         raise SnapshotError(f"snapshot of {len(data)} bytes, limit {SNAPSHOT_BYTES_MAX}")
@@ -50,8 +50,9 @@ def load(data: bytes) -> Folder:
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise SnapshotError(f"unreadable: {error}") from error
     rules = folder.state.rules_version
-    if folder.state.is_formed and rules not in SUPPORTED_RULES:
-        raise SnapshotError(f"rules {rules}, this release has {SUPPORTED_RULES}")
+    if folder.state.is_formed and rules not in supported_rules:
+        raise SnapshotError(f"rules {rules}, this release has {supported_rules}")
+    folder.supported_rules = supported_rules
     return folder
 
 

@@ -243,3 +243,14 @@ def test_d7_a_digest_too_far_back_is_not_compared():
     command = RegisterBroker(late, CLUSTER, NAME, 1, address(1))
     applied = history.folder.apply(history.folder.next_offset, encode(command))
     assert applied.digest_agrees is None
+
+
+def test_d3_rules_that_this_release_does_not_have_stop_it_where_they_begin():
+    history = with_master(1)
+    newer = ActivateRules(history.envelope(), 99, COMMAND_FINGERPRINTS)
+    before = (history.folder.offset, history.folder.digest)
+    with pytest.raises(ReleaseTooOld, match="rules 99"):
+        history.folder.apply(history.folder.next_offset, encode(newer))
+    assert (history.folder.offset, history.folder.digest) == before
+    history.folder.supported_rules = (*history.folder.supported_rules, 99)
+    assert history.folder.copy().apply(history.folder.next_offset, encode(newer)).outcome.accepted

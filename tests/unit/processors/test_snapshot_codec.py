@@ -90,3 +90,11 @@ def test_rules_that_this_release_does_not_have_are_refused():
     folder.state = replace(folder.state, rules_version=2)
     with pytest.raises(SnapshotError, match="rules 2"):
         load(dump(folder))
+
+
+def test_a_snapshot_under_rules_that_a_release_lacks_is_refused():
+    data = dump(told().folder)
+    with pytest.raises(SnapshotError, match="rules"):
+        load(data, supported_rules=(99,))
+    version = told().folder.state.rules_version
+    assert load(data, supported_rules=(version,)).copy().supported_rules == (version,)
