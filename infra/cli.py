@@ -148,7 +148,7 @@ def _dispatch(words: list[str]) -> int:
         return EXIT_DONE
     name, verb, rest = _named(words)
     try:
-        parsed = parser_of(name, verb).parse_args(rest)
+        parsed = parser_of(name, verb).parse_intermixed_args(rest)
     except SystemExit as left:  # argparse has printed the help
         return int(left.code or 0)
     parsed.verb = name.rpartition(" ")[2]

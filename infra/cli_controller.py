@@ -9,8 +9,29 @@ from __future__ import annotations
 from infra.cli import Verb
 
 STATE = "infra.cli_controller_state"
+CHANGE = "infra.cli_controller_change"
 
 SUBVERBS: dict[str, Verb] = {
     "status": Verb(STATE, "who leads, who stands by, with which release, and how far each is",
                    ("regent controller status", "regent controller status --controller 10.0.0.1:9878 --json")),
+    "sets": Verb(STATE, "all broker sets: master, epochs, SyncStateSet, and what is wrong with each",
+                 ("regent controller sets", "regent controller sets --all --json")),
+    "set": Verb(STATE, "one broker set: each replica with role, epoch, offsets, silence; refusals that repeat",
+                ("regent controller set broker-a",)),
+    "ids": Verb(STATE, "broker ids: given out, never claimed, next",
+                ("regent controller ids", "regent controller ids broker-a --json")),
+    "elect": Verb(CHANGE, "a master for a broker set: the named replica, or the best one when a master is wanting",
+                  ("regent controller elect broker-a", "regent controller elect broker-a 2",
+                   "regent controller elect broker-a 3 --unclean")),
+    "transfer": Verb(CHANGE, "another controller shall lead; brokers go on meanwhile",
+                     ("regent controller transfer", "regent controller transfer controller-2")),
+    "clean": Verb(CHANGE, "forget replicas, unclaimed ids, or a whole broker set",
+                  ("regent controller clean broker-a 3", "regent controller clean broker-a --unclaimed --yes",
+                   "regent controller clean broker-old")),
+    "config": Verb("infra.cli_controller_config", "settings of the whole cluster, each change recorded; log levels",
+                   ("regent controller config", "regent controller config get enableElectUncleanMaster",
+                    "regent controller config set electMasterMaxRetryCount=5",
+                    "regent controller config --log-level DEBUG --logger processors")),
+    "upgrade": Verb("infra.cli_controller_upgrade", "activate the rules of a newer release, once every controller has it",
+                    ("regent controller upgrade --dry-run", "regent controller upgrade --to 2")),
 }

@@ -1,44 +1,22 @@
 from __future__ import annotations
 
 import argparse
-import asyncio
-import socket
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
 
 from brokers.remoting.command import RemotingCommand
-from brokers.remoting.server import RemotingServer
-from infra.controller_admin import ControllerAdmin, Refused, add_where, addresses_of, parse_addresses
+from infra.controller_admin import ControllerAdmin, add_where, addresses_of, parse_addresses
 from infra.problems import Problem
-from tests.support.brokers import free_port
+from tests.support import remoting_thread
 
 Answer = Callable[[RemotingCommand], RemotingCommand | None]
 
 
-@contextmanager
-def serving(answer: Answer) -> Iterator[str]:
-    """A remoting server in a thread of its own; the admin client blocks."""
-    loop = asyncio.new_event_loop()
-    thread = threading.Thread(target=loop.run_forever, daemon=True)
-    thread.start()
-    server = RemotingServer(lambda _, request: answer(request))
-    asyncio.run_coroutine_threadsafe(server.start(), loop).result(10)
-    try:
-        yield f"127.0.0.1:{server.port}"
-    finally:
-        asyncio.run_coroutine_threadsafe(server.close(), loop).result(10)
-        loop.call_soon_threadsafe(loop.stop)
-        thread.join(10)
-        loop.close()
-
-
-@pytest.fixture
-def nobody() -> str:
-    return f"127.0.0.1:{free_port()}"
+def serving(answer: Answer) -> AbstractContextManager[str]:
+    return remoting_thread.serving(lambda _, request: answer(request))
 
 
 def leader(request: RemotingCommand) -> RemotingCommand:
@@ -70,98 +48,60 @@ def test_without_a_cluster_the_way_out_names_the_flag(tmp_path: Path) -> None:
     assert "--controller HOST:PORT" in raised.value.way_out
 
 
-def test_the_next_address_is_tried_when_one_does_not_answer(nobody: str) -> None:
-    with serving(leader) as address:
-        assert ControllerAdmin([nobody, address]).next_broker_id("C", "a") == 4
-
-
-def test_when_nobody_answers_every_address_is_named_with_its_reason(nobody: str) -> None:
-    with pytest.raises(Problem) as raised:
-        ControllerAdmin([nobody]).state()
-    assert raised.value.what == f"no controller answers ({nobody}: Connection refused)"
-
-
-def test_a_silent_controller_is_passed_over_after_the_timeout() -> None:
-    with serving(lambda _: None) as silent, serving(leader) as address:
-        assert ControllerAdmin([silent, address], timeout_ms=200).state() == {"term": 7}
-
-
-def test_a_repeat_after_a_timeout_carries_the_same_command_id() -> None:
-    heard: list[str] = []
-
-    def silent(request: RemotingCommand) -> None:
-        heard.append(request.ext["regentCommandId"])
-
-    def answering(request: RemotingCommand) -> RemotingCommand:
-        heard.append(request.ext["regentCommandId"])
-        return request.reply()
-
-    with serving(silent) as first, serving(answering) as second:
-        ControllerAdmin([first, second], timeout_ms=200).clean("C", "a", [3])
-    assert len(heard) == 2 and heard[0] == heard[1] and len(heard[0]) == 32
-
-
-def test_a_follower_names_the_leader_although_nobody_else_did() -> None:
-    with serving(leader) as at:
-
-        def follower(request: RemotingCommand) -> RemotingCommand:
-            return request.reply(0, {"controllerLeaderAddress": at}) if request.code == 1005 else request.reply(2007)
-
-        with serving(follower) as address:
-            assert ControllerAdmin([address]).next_broker_id("C", "a") == 4
-
-
-def test_a_leader_that_comes_late_is_waited_for() -> None:
-    asked: list[int] = []
-
-    def late(request: RemotingCommand) -> RemotingCommand:
-        if request.code == 1012:
-            asked.append(request.code)
-        return request.reply(2007) if len(asked) < 3 else leader(request)
-
-    with serving(late) as address:
-        assert ControllerAdmin([address]).next_broker_id("C", "a") == 4
-
-
-def test_nobody_who_leads_is_told_with_the_way_out() -> None:
-    with serving(lambda request: request.reply(2007, remark="not in leader state")) as address:
-        with pytest.raises(Refused) as raised:
-            ControllerAdmin([address], leader_wait_ms=0).next_broker_id("C", "a")
-    assert raised.value.code == 2007 and "regent controller status" in raised.value.way_out
-
-
-def test_a_refusal_keeps_code_remark_and_who_gave_it() -> None:
-    with serving(leader) as address:
-        with pytest.raises(Refused) as raised:
-            ControllerAdmin([address]).clean("C", "a")
-    assert (raised.value.code, raised.value.remark) == (2009, "broker 1 is alive")
-    assert raised.value.what == f"cleaning a: broker 1 is alive (code 2009, from {address})"
-
-
-def test_a_controller_that_does_not_know_the_request_is_called_old_or_java() -> None:
-    with serving(leader) as address:
-        with pytest.raises(Refused) as raised:
-            ControllerAdmin([address]).transfer()
-    assert "older release or a Java controller" in raised.value.way_out
-
-
 def test_properties_text_is_read_as_java_writes_it() -> None:
     with serving(leader) as address:
         assert ControllerAdmin([address]).config(address) == {"a": "1", "b": "2"}
 
 
-def test_what_does_not_speak_remoting_is_said_so() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as server:
 
-        def speak() -> None:
-            link, _ = server.accept()
-            with link:
-                link.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
-                link.recv(4096)
 
-        thread = threading.Thread(target=speak)
-        thread.start()
+def test_names_of_sets_go_out_as_rocketmq_reads_them() -> None:
+    heard: list[RemotingCommand] = []
+
+    def answer(request: RemotingCommand) -> RemotingCommand:
+        heard.append(request)
+        return request.reply(body=b'{"replicasInfoTable":{"a":{"masterEpoch":1}}}')
+
+    with serving(answer) as address:
+        assert ControllerAdmin([address]).sync_state_data(["a", "b"]) == {"a": {"masterEpoch": 1}}
+    assert heard[0].body == b'["a","b"]'
+
+
+def test_an_election_is_designated_and_a_kept_master_is_an_answer() -> None:
+    heard: list[dict[str, str]] = []
+
+    def answer(request: RemotingCommand) -> RemotingCommand:
+        heard.append(request.ext)
+        return request.reply(2011)
+
+    with serving(answer) as address:
+        assert ControllerAdmin([address]).elect("C", "a", 2).code == 2011
+    assert heard[0].items() >= {"clusterName": "C", "brokerName": "a", "brokerId": "2", "designateElect": "true"}.items()
+
+
+def test_cleaning_names_ids_only_when_there_are_some() -> None:
+    heard: list[dict[str, str]] = []
+
+    def answer(request: RemotingCommand) -> RemotingCommand:
+        heard.append(request.ext)
+        return request.reply()
+
+    with serving(answer) as address:
+        admin = ControllerAdmin([address])
+        admin.clean("C", "a", [1, 3], living=True)
+        admin.clean("C", "a")
+    assert heard[0]["brokerControllerIdsToClean"] == "1;3" and heard[0]["isCleanLivingBroker"] == "true"
+    assert "brokerControllerIdsToClean" not in heard[1] and heard[1]["isCleanLivingBroker"] == "false"
+
+
+def test_an_answer_that_is_no_document_is_a_problem() -> None:
+    with serving(lambda request: request.reply(body=b"[1]")) as address:
         with pytest.raises(Problem) as raised:
-            ControllerAdmin([]).ask(f"127.0.0.1:{server.getsockname()[1]}", 1005)
-        thread.join(10)
-    assert "not RocketMQ remoting" in raised.value.what
+            ControllerAdmin([address]).state()
+    assert "no JSON document" in raised.value.what
+
+
+def test_a_status_that_is_not_given_is_none() -> None:
+    with serving(leader) as address:
+        assert ControllerAdmin([]).process_status(address) is None
+    assert ControllerAdmin([], timeout_ms=200).process_status(address) is None
