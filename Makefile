@@ -57,6 +57,10 @@ interop: setup ## RocketMQ's own Java client against Regent while its master is 
 bench: setup ## the figures of this machine, each beside its floor and goal (ARGS=--json)
 	$(call run_script,tests/bench/run.py,$(ARGS))
 
+.PHONY: bench-long
+bench-long: setup ## all figures, also those that take half an hour (10 million commands of history)
+	$(call run_script,tests/bench/run.py,--long $(ARGS))
+
 .PHONY: lock
 lock: setup ## make the locked lists again from requirements*.in (needs the network)
 	@$(V)/python -m venv .venv/lock && .venv/lock/bin/pip install --quiet --disable-pip-version-check pip-tools

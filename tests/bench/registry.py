@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from tests.bench.rows import (
-    broker_send, controller_killed, decisions, fold_rate, ha_copy, log_leader, queryable_row, rto_java, rto_killed_master,
-    rto_paused_master, slave_gap,
+    broker_send, controller_killed, controller_start, decisions, decisions_beside_java, fold_rate, ha_copy, log_leader, queryable_row,
+    rto_java, rto_killed_master, rto_paused_master, set_cost, slave_gap,
 )  # fmt: skip
 from tests.bench.run_context import Row
 
@@ -16,6 +16,10 @@ ROWS = (
     Row("controller-killed", "active controller killed, seen by one who asks; failed sends", controller_killed.measure),
     Row("rto-paused-master", "RTO when the master is paused, fast timers, own client", rto_paused_master.measure, required=True),
     Row("decisions", "durable decisions through Kafka and Faust, against a bare producer and consumer", decisions.measure),
+    Row("decisions-java", "the same decision at Java's controller, one node and three", decisions_beside_java.measure),
+    Row("set-cost", "what a broker set costs a controller: 10, 100, 1,000 over sockets, 10,000 in process", set_cost.measure),
+    Row("controller-start", "start on 0.1 M commands of history, with and without snapshot", controller_start.measure),
+    Row("controller-start-long", "the same on 1 M and 10 M commands", controller_start.measure_long, long=True),
     Row("broker-send", "pipelined sends of 1 KiB at one broker, against the store and an echo server", broker_send.measure),
     Row("log-leader", "the log's leader killed or paused on three Kafka nodes, seen by one who asks", log_leader.measure),
     Row("rto-java", "RTO of the released Java client, tuned and stock (tests/interop)", rto_java.measure, required=True),

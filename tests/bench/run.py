@@ -35,10 +35,10 @@ from tests.bench.run_context import Bench, Row  # noqa: E402
 EXIT_BROKEN, EXIT_USAGE, EXIT_INTERRUPTED = 1, 2, 130
 
 
-def chosen(names: Sequence[str] | None) -> list[Row]:
-    """Rows by name, in their own order. Problem with the names there are."""
+def chosen(names: Sequence[str] | None, long: bool = False) -> list[Row]:
+    """Rows by name, in their own order; without names all, the long ones only when asked for. Problem with unknown names."""
     if not names:
-        return list(ROWS)
+        return [row for row in ROWS if long or not row.long]
     wanted = {name for words in names for name in words.split(",") if name}
     unknown = sorted(wanted - {row.name for row in ROWS})
     if unknown or not wanted:
@@ -84,6 +84,7 @@ def machine() -> dict[str, Any]:
 def parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="make bench", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", action="append", metavar="NAME,...", help="these rows only")
+    parser.add_argument("--long", action="store_true", help="also the rows that take many minutes (make bench-long)")
     parser.add_argument("--list", action="store_true", help="the names of the rows")
     parser.add_argument("--json", action="store_true", help="one JSON document on standard output")
     parser.add_argument("--keep", action="store_true", help="keep the folder with logs and ledgers")
@@ -97,7 +98,7 @@ def main(arguments: Sequence[str]) -> int:
         return 0
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
-        rows = chosen(options.only)
+        rows = chosen(options.only, options.long)
         figures, seconds, failed = run(rows, options.keep)
     except Problem as problem:
         print(f"make bench: {problem}", file=sys.stderr)

@@ -85,3 +85,5 @@ class Row:
     meaning: str
     measure: Callable[[Bench], list[Figure]]
     required: bool = False
+    long: bool = False
+    """Takes many minutes: only in `make bench-long`, or by name."""
