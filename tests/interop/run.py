@@ -29,6 +29,15 @@ from infra.problems import Problem  # noqa: E402
 from tests.interop.stage import NO_COMPILER, Row, Scenario, Stage  # noqa: E402
 
 SCENARIOS = (
+    Scenario("failover", "java_failover:failover", "kill -9 of a Java master on Regent, and the same on the Java controller"),
+    Scenario("join", "java_brokers:join", "three Java brokers on Regent: ids, election, the set grows, both name servers agree"),
+    Scenario("returns", "java_failover:returns", "a Java master dies with bytes nobody else has, returns, is cut, rejoins"),
+    Scenario("freeze", "java_brokers:freeze", "a Java slave is frozen and woken: the set shrinks and grows"),
+    Scenario("restart", "java_brokers:restart", "all Java brokers are killed and started again"),
+    Scenario("controller-one", "java_controllers:one", "the active controller is killed while Java brokers serve"),
+    Scenario("controller-all", "java_controllers:every", "all controllers are killed while Java brokers serve"),
+    Scenario("move", "java_brokers:move", "Java brokers come back at another address"),
+    Scenario("wipe", "java_brokers:wipe", "a Java broker comes back with an empty disk"),
     Scenario("client", "client_on_regent", "the Java client on Regent's own brokers, master killed twice, default and tuned settings"),
 )
 

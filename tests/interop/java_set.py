@@ -1,0 +1,244 @@
+"""
+A broker set of three Java brokers, and the controllers that decide about it, as scenarios see them.
+
+Responsible for: starting the set on Regent's controllers or on Java's, asking RocketMQ's own requests (1005, 1006) who is
+master and who is in sync, waiting, and finding the process behind an id.
+Refuses to know: which scenario does what and why.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from infra.controller_admin import ControllerAdmin
+from infra.problems import Problem
+from tests.interop.java_client import Producer, acknowledged_of, lost_after_reading
+from tests.interop.java_rocketmq import BROKER_SETTINGS, FAST_BROKER_SETTINGS, FAST_CONTROLLER_SETTINGS, JavaBroker, JavaProcess, JavaWorld
+from tests.interop.stage import Row, Stage
+from tests.support.local_cluster import LocalCluster
+
+BROKER_SET = "java-a"
+BROKERS = 3
+CONTROLLERS = 3
+ROLE_WITHIN_S = 60.0
+WHOLE_WITHIN_S = 90.0
+ASK_MS = 1_500
+SHOWN = ("allAckInSyncStateSet", "minInSyncReplicas", "haMaxTimeSlaveNotCatchup", *FAST_BROKER_SETTINGS)
+
+
+@dataclass(frozen=True, slots=True)
+class Replica:
+    broker_id: int
+    address: str
+    alive: bool
+    in_sync: bool
+
+
+@dataclass(frozen=True, slots=True)
+class SetView:
+    """A broker set as its controllers have it (1006)."""
+
+    master_id: int | None
+    master_address: str | None
+    master_epoch: int
+    sync_state_set_epoch: int
+    replicas: tuple[Replica, ...]
+
+    @property
+    def in_sync(self) -> list[int]:
+        return sorted(one.broker_id for one in self.replicas if one.in_sync)
+
+    @property
+    def ids(self) -> list[int]:
+        return sorted(one.broker_id for one in self.replicas)
+
+    @property
+    def has_master(self) -> bool:
+        return self.master_id is not None and bool(self.master_address)
+
+    def replica(self, broker_id: int) -> Replica | None:
+        return next((one for one in self.replicas if one.broker_id == broker_id), None)
+
+    def __str__(self) -> str:
+        return f"master {self.master_id} epoch {self.master_epoch}, in sync {self.in_sync} (epoch {self.sync_state_set_epoch}), ids {self.ids}"
+
+
+def view_of(admin: ControllerAdmin, name: str) -> SetView | None:
+    """The set now; None while no controller answers or none knows the set."""
+    try:
+        found = admin.sync_state_data([name]).get(name)
+    except Problem:
+        return None
+    if found is None:
+        return None
+    rows = [(row, True) for row in found["inSyncReplicas"]] + [(row, False) for row in found["notInSyncReplicas"]]
+    replicas = tuple(Replica(row["brokerId"], row["brokerAddress"], bool(row["alive"]), inside) for row, inside in rows)
+    return SetView(found.get("masterBrokerId"), found.get("masterAddress"), found["masterEpoch"], found["syncStateSetEpoch"], replicas)
+
+
+@dataclass(slots=True)
+class JavaSet:
+    """The processes and questions of one set. `name_servers` is what clients use, all of them what brokers register at."""
+
+    world: JavaWorld
+    admin: ControllerAdmin
+    name: str
+    name_servers: str
+    brokers: list[JavaBroker]
+    java_name_server: JavaProcess
+    regent: LocalCluster | None = None
+    last: SetView | None = field(default=None)
+
+    def view(self) -> SetView | None:
+        self.last = view_of(self.admin, self.name) or self.last
+        return self.last
+
+    def wait(self, what: str, condition: Callable[[SetView], bool], limit_s: float = ROLE_WITHIN_S) -> SetView:
+        """The set once it meets the condition. Problem, with the last view, at the limit."""
+        found: list[SetView] = []
+
+        def met() -> bool:
+            view = view_of(self.admin, self.name)
+            self.last = view or self.last
+            if view is not None and condition(view):
+                found.append(view)
+            return bool(found)
+
+        try:
+            self.world.wait_until(met, what, limit_s)
+        except Problem as problem:
+            raise Problem(f"{problem.what}; last seen: {self.last}", problem.way_out) from None
+        return found[0]
+
+    def whole(self, limit_s: float = WHOLE_WITHIN_S) -> SetView:
+        """The set once every running broker is in sync under a living master."""
+        return self.wait(
+            "every running broker is in sync",
+            lambda view: view.has_master and view.in_sync == sorted(one.broker_id for one in self.brokers if one.is_running),
+            limit_s,
+        )
+
+    def master(self) -> JavaBroker:
+        view = self.wait("a master", lambda one: one.has_master)
+        return self.broker(view.master_id or 0)
+
+    def slaves(self) -> list[JavaBroker]:
+        master = self.master()
+        return [one for one in self.brokers if one is not master]
+
+    def broker(self, broker_id: int) -> JavaBroker:
+        for one in self.brokers:
+            found = one.identity()
+            if found is not None and found[2] == broker_id:
+                return one
+        raise Problem(f"no broker process has id {broker_id}", "")
+
+    def new_master(self, old: int, epoch: int) -> SetView:
+        """The set once another one is master under a higher epoch."""
+        return self.wait("another master", lambda view: view.has_master and view.master_id != old and view.master_epoch > epoch)
+
+    def logs_differ(self) -> str:
+        """Where the running brokers' commit logs differ, '' when they are equal byte by byte."""
+        return commit_logs_differ([one for one in self.brokers if one.is_running])
+
+
+def commit_logs_differ(brokers: Sequence[JavaBroker]) -> str:
+    """The first difference between the commit logs, '' when there is none. They must be at rest; files are zero behind the end."""
+    first, *others = brokers
+    for other in others:
+        names = sorted({path.name for one in (first, other) for path in (one.store / "commitlog").glob("*")})
+        for name in names:
+            here, there = (_bytes_of(one.store / "commitlog" / name) for one in (first, other))
+            size = max(len(here), len(there))
+            if here.ljust(size, b"\0") != there.ljust(size, b"\0"):
+                at = next(i for i in range(size) if here[i : i + 1] != there[i : i + 1])
+                return f"{first.name} and {other.name} differ at {int(name) + at}"
+    return ""
+
+
+def _bytes_of(path: Path) -> bytes:
+    return path.read_bytes() if path.exists() else b""
+
+
+def _configuration(kind: str, settings: Mapping[str, str]) -> str:
+    return f"Java 5.3.3 brokers on {kind}: " + ", ".join(f"{key}={settings[key]}" for key in SHOWN if key in settings)
+
+
+def start_brokers(
+    stage: Stage, kind: str, controllers: Sequence[str], name_servers: Sequence[str], *, broker_set: str = BROKER_SET,
+    cluster: str = "DefaultCluster", count: int = BROKERS, prefix: str = "", settings: Mapping[str, str] | None = None,
+) -> list[JavaBroker]:  # fmt: skip
+    """The brokers of a set, started one after the other's identity so that ids follow names."""
+    extra = {**FAST_BROKER_SETTINGS, **(settings or {})}
+    stage.configured(_configuration(kind, {**BROKER_SETTINGS, **extra}))
+    brokers = [
+        stage.java.broker(f"{prefix}{broker_set}-{i}", controllers=controllers, name_servers=name_servers, broker_set=broker_set,
+                          cluster=cluster, settings=extra, start=False)
+        for i in range(1, count + 1)
+    ]
+    for one in brokers:
+        one.start(wait=False)
+        stage.java.wait_until(lambda one=one: one.identity() is not None or not one.is_running, f"{one.name} has an id", ROLE_WITHIN_S)  # type: ignore[misc]
+        if not one.is_running:
+            raise Problem(f"{one.name} ended at start", " | ".join(one.logs(4)))
+    return brokers
+
+
+def on_regent(stage: Stage) -> JavaSet:
+    """Three Java brokers on three controllers of Regent; registered at Regent's name server and at a Java one. Shared."""
+    return stage.shared("java brokers on regent", lambda stack: _on_regent(stage, stack))
+
+
+def _on_regent(stage: Stage, stack: ExitStack) -> JavaSet:
+    number = len(list(stage.work.glob("regent-*"))) + 1  # made again after a failure: stores of its own
+    regent = LocalCluster(stage.work / f"regent-{number}", "--controllers", str(CONTROLLERS), "--replicas", "0")
+    stack.callback(regent.end)
+    stage.say(f"starting Kafka, {CONTROLLERS} controllers and the name server of Regent, a Java name server, {BROKERS} Java brokers")
+    regent.up()
+    stack.callback(regent.down)
+    found = regent.folder.running_cluster()
+    java_name_server = stage.java.name_server(f"java-namesrv-{number}")
+    stack.callback(java_name_server.end)
+    names = [*regent.name_servers, java_name_server.address]
+    brokers = start_brokers(stage, "Regent's controllers", found["controllers"], names, prefix=f"{number}-")
+    for one in brokers:
+        stack.callback(one.end)
+    made = JavaSet(stage.java, ControllerAdmin(found["controllers"], ASK_MS), BROKER_SET, regent.name_servers[0], brokers, java_name_server, regent)
+    made.whole()
+    return made
+
+
+def on_java(stage: Stage, stack: ExitStack) -> JavaSet:
+    """The same on a Java controller and a Java name server: the peer. Not shared."""
+    stage.say(f"starting a Java controller, a Java name server and {BROKERS} Java brokers: the peer")
+    name_server = stage.java.name_server("peer-namesrv")
+    stack.callback(name_server.end)
+    controller = stage.java.controller("peer-controller", FAST_CONTROLLER_SETTINGS)
+    stack.callback(controller.end)
+    stage.configured("Java 5.3.3 controller (peer, DLedger, one node): " + ", ".join(f"{k}={v}" for k, v in FAST_CONTROLLER_SETTINGS.items()))
+    brokers = start_brokers(stage, "the Java controller", [controller.address], [name_server.address], prefix="peer-")
+    for one in brokers:
+        stack.callback(one.end)
+    made = JavaSet(stage.java, ControllerAdmin([controller.address], ASK_MS), BROKER_SET, name_server.address, brokers, name_server)
+    made.whole()
+    return made
+
+
+def loss_row(stage: Stage, java: JavaSet, producer: Producer) -> Row:
+    """Stop the producer, read its topic back from the set: what was acknowledged and is not there."""
+    acknowledged = acknowledged_of(producer.stop())
+    lost = lost_after_reading(stage, java.name_servers, producer.topic, acknowledged)
+    return Row("acknowledged lost", f"{len(lost)} of {len(acknowledged)}", not lost and bool(acknowledged))
+
+
+def equal_row(java: JavaSet) -> Row:
+    """With everything at rest: the brokers' commit logs are equal byte by byte."""
+    java.whole()
+    try:
+        java.world.wait_until(lambda: not java.logs_differ(), "the commit logs are equal", 20.0)
+    except Problem:
+        return Row("commit logs equal", java.logs_differ(), ok=False)
+    return Row("commit logs equal", f"{len(java.brokers)} brokers, byte by byte")
