@@ -45,6 +45,14 @@ class ClaimDesk:
             envelope = applied.record.envelope
             leadership.heard_through_log(envelope.issuer, envelope.term, context.now_ms)
 
+    def invited(self, term: int) -> list[Effect]:
+        """The leader of `term` steps aside for this controller (an operator's wish)."""
+        context = self._context
+        if self._started_ms is None or context.is_active or context.state.term != term:
+            return []
+        context.leadership.claimed(context.now_ms)
+        return self._commands.claim("leadership_transferred")
+
     def due(self) -> list[Effect]:
         """The formation or a claim, if it is time for one."""
         context, leadership = self._context, self._context.leadership

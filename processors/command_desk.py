@@ -13,6 +13,7 @@ from events.commands import ClaimLeadership, ClusterFormed, Command, RegisterBro
 from events.outcomes import Outcome
 from processors import effects as fx
 from processors import gateway, responses
+from processors.admin_requests import ADMIN_BUILDERS, COMMAND_BUILDERS
 from processors.core_context import CoreContext
 from processors.decide_refusals import Refusal
 from processors.effects import Effect
@@ -20,7 +21,6 @@ from processors.elections import ElectionDesk
 from processors.fold import Applied
 from processors.forwarding import FORWARDED_FOR
 from processors.pending import PendingCommand, PendingCommands, Purpose, Waiter
-from processors.state import RULES_VERSION
 from processors.triggers import ElectionCall
 
 UNABLE_AFTER_MS = 1_500
@@ -57,7 +57,7 @@ class CommandDesk:
         command_id = command_id or next(context.ids)
         requested_by = request.ext.get(FORWARDED_FOR, waiter.peer)
         envelope = context.envelope(command_id, gateway.cause_of(request), requested_by)
-        build = gateway.COMMAND_BUILDERS[request.code]
+        build = COMMAND_BUILDERS[request.code]
         command = build(request, envelope, context.evidence_of)
         append = self._issue(command, Purpose.REQUEST, waiters=[waiter])
         if isinstance(command, RegisterBroker) and FORWARDED_FOR not in request.ext:
@@ -79,7 +79,8 @@ class CommandDesk:
             return []
         envelope = self._context.envelope(next(self._context.ids), "empty_log")
         settings = dict(self._context.config.settings)
-        formed = ClusterFormed(envelope, RULES_VERSION, settings, COMMAND_FINGERPRINTS)
+        rules = max(self._context.config.supported_rules)
+        formed = ClusterFormed(envelope, rules, settings, COMMAND_FINGERPRINTS)
         return self._issue(formed, Purpose.FORMATION)
 
     def claim(self, cause: str) -> list[Effect]:
@@ -169,6 +170,10 @@ class CommandDesk:
             for waiter in pending.waiters
             for effect in waiter.answer(responses.unknown(waiter.request, waited_ms))
         ]
+
+    def repeats_of(self, name: str) -> list[dict[str, object]]:
+        """Refused requests about a set that were repeated and answered from memory."""
+        return []
 
     def is_able(self) -> bool:
         """False when commands wait and for a while nothing has come through: the log is out of reach."""

@@ -17,6 +17,8 @@ from brokers.remoting.command import RemotingCommand
 from events.outcomes import Outcome
 from processors import effects as fx
 from processors import gateway
+from processors.admin_desk import AdminDesk
+from processors.admin_requests import COMMAND_BUILDERS
 from processors.claim_desk import ClaimDesk
 from processors.command_desk import CommandDesk
 from processors.core_context import CoreConfig, CoreContext, FolderView
@@ -29,6 +31,7 @@ from processors.pending import PendingCommand, Waiter
 from processors.publish_desk import PublishDesk, divergence_of
 from processors.read_desk import READS, ReadDesk
 from processors.status import controller_status
+from processors.transfer_desk import TransferDesk
 
 __all__ = ["ControllerCore", "CoreConfig"]
 
@@ -49,17 +52,26 @@ class ControllerCore:
         self._outcomes = PublishDesk(context)
         self._peers = PeerDesk(context)
         self._claims = ClaimDesk(context, self._commands)
+        self._admin = AdminDesk(context, self._commands, self._reads)
+        self._transfers = TransferDesk(context, self._claims)
         self._scan_due_ms = 0
         self._here: dict[int, Handler] = {
             RequestCode.BROKER_HEARTBEAT: self._broker_heartbeat,
             RequestCode.CONTROLLER_GET_METADATA_INFO: self._peers.metadata,
+            RequestCode.GET_CONTROLLER_CONFIG: self._admin.show_config,
             RequestCode.REGENT_PEER_HEARTBEAT: self._peer_heartbeat,
             RequestCode.REGENT_PROCESS_STATUS: self._status,
+            RequestCode.REGENT_LOG_LEVEL: self._admin.log_level,
+            RequestCode.REGENT_TRANSFER_LEADERSHIP: self._transfer,
         }
         """Answered by every controller for itself."""
         self._led: dict[int, Handler] = {
-            **dict.fromkeys(gateway.COMMAND_BUILDERS, self._commands.request),
+            **dict.fromkeys(COMMAND_BUILDERS, self._commands.request),
             **dict.fromkeys(READS, self._reads.read),
+            RequestCode.UPDATE_CONTROLLER_CONFIG: self._admin.update_config,
+            RequestCode.REGENT_CONTROLLER_STATE: self._admin.state,
+            RequestCode.REGENT_CHANGE_SETTINGS: self._admin.change_settings,
+            RequestCode.REGENT_ACTIVATE_RULES: self._admin.activate_rules,
         }
         """Answered by the active controller; a standby forwards them."""
 
@@ -109,6 +121,11 @@ class ControllerCore:
             waiter.request.reply(0, remark="Received broker heartbeat success")
         )
 
+    def _transfer(self, waiter: Waiter) -> list[Effect]:
+        if self._transfers.is_invitation(waiter.request):
+            return self._transfers.invited(waiter.request)
+        return self._transfers.request(waiter) if self.is_active else self._peers.take(waiter)
+
     def _status(self, waiter: Waiter) -> list[Effect]:
         answer = controller_status(
             waiter.request,
@@ -152,7 +169,7 @@ class ControllerCore:
             effects += self._leading.after(outcome, phases)
         elif was_active:
             effects += self._step_down()
-        effects += self._reads.applied(applied.offset)
+        effects += self._transfers.settle() + self._reads.applied(applied.offset)
         return effects + self._outcomes.applied(outcome, phases, own=pending is not None)
 
     def _answer(self, pending: PendingCommand, outcome: Outcome) -> list[Effect]:
@@ -176,6 +193,9 @@ class ControllerCore:
 
     def _peer_heartbeat(self, waiter: Waiter) -> list[Effect]:
         fields = gateway.Fields(waiter.request.ext)
+        self._context.peer_book.note(
+            fields.text("controllerId"), waiter.request.ext, self._context.now_ms
+        )
         return self.on_peer_heartbeat(
             fields.text("controllerId"),
             active=fields.flag("active"),
@@ -267,4 +287,5 @@ class ControllerCore:
         able, published = self._commands.is_able(), self._outcomes.published_offset
         effects += self._peers.heartbeats(able, published)
         effects += self._commands.expire() + self._reads.expire() + self._peers.expire()
+        effects += self._transfers.settle()
         return effects + self._reads.ask() + self._peers.drain() + self._outcomes.tick()

@@ -15,6 +15,7 @@ from events.envelope import Envelope, ReplicaEvidence
 from events.outcomes import LABEL_AT_RISK, Outcome
 from processors.leadership import Leadership
 from processors.liveness import Liveness
+from processors.peer_book import PeerBook
 from processors.state import SUPPORTED_RULES, BrokerSet, ControllerState, Replica
 
 REQUEST_DEADLINE_MS = 2_500
@@ -45,6 +46,10 @@ class CoreConfig:
     request_deadline_ms: int = REQUEST_DEADLINE_MS
     supported_rules: tuple[int, ...] = SUPPORTED_RULES
     http_address: str = ""
+    networks: Mapping[str, str] = field(default_factory=dict)
+    """CIDR -> the address of this controller that those who ask from that network can reach."""
+    startup: Mapping[str, str] = field(default_factory=dict)
+    """What 1010 shows beside the recorded settings, under RocketMQ's names."""
 
 
 class CoreContext:
@@ -56,6 +61,7 @@ class CoreContext:
         self.ids = ids
         self.liveness = Liveness()
         self.leadership = Leadership(config.controller_id, config.peers)
+        self.peer_book = PeerBook(self.leadership.peers)
         self.now_ms = 0
         self.wall_skew_ms = 0
         self._at_risk: dict[str, int] = {}

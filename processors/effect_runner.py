@@ -82,6 +82,8 @@ class EffectRunner:
                     connection.close(reason)
             case fx.Note(level, text):
                 _log.log(logging.getLevelName(level.upper()), "%s", text)
+            case fx.SetLogLevel(level, logger):
+                logging.getLogger(logger).setLevel(level)
             case fx.Halt(reason):
                 self.halt(reason)
             case _:

@@ -102,6 +102,14 @@ class Note:
 
 
 @dataclass(frozen=True, slots=True)
+class SetLogLevel:
+    """From now on log at `level` (DEBUG … CRITICAL); `logger` None: everything of this process."""
+
+    level: str
+    logger: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class Halt:
     """Stop this process loudly: its state can no longer be trusted."""
 
@@ -120,5 +128,6 @@ Effect = (
     | Publish
     | CloseConnection
     | Note
+    | SetLogLevel
     | Halt
 )

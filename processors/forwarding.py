@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from brokers.remoting.command import RemotingCommand
-from processors.gateway import COMMAND_BUILDERS
+from processors.admin_requests import COMMAND_BUILDERS
 from processors.pending import Waiter
 
 FORWARDED_MAX = 10_000

@@ -32,6 +32,15 @@ NAME_CHARS_MAX = 255
 MEMBERS_MAX = 1_024
 CAUSE_BROKER = "broker_request"
 CAUSE_OPERATOR = "operator_request"
+OPERATORS_CODES = frozenset(
+    {
+        RequestCode.CLEAN_BROKER_DATA,
+        RequestCode.UPDATE_CONTROLLER_CONFIG,
+        RequestCode.REGENT_CHANGE_SETTINGS,
+        RequestCode.REGENT_ACTIVATE_RULES,
+        RequestCode.REGENT_IMPORT_SET,
+    }
+)
 
 EvidenceOf: TypeAlias = Callable[[str, int | None], tuple[ReplicaEvidence, ...]]
 """(broker name, id of the broker that asks or None) -> evidence for that set"""
@@ -105,9 +114,7 @@ def command_id_of(request: RemotingCommand) -> bytes | None:
 
 def cause_of(request: RemotingCommand) -> str:
     """Operators name designated elections and cleanings; everything else comes from brokers."""
-    operator = request.code == RequestCode.CLEAN_BROKER_DATA or Fields(request.ext).flag(
-        "designateElect"
-    )
+    operator = request.code in OPERATORS_CODES or Fields(request.ext).flag("designateElect")
     return CAUSE_OPERATOR if operator else CAUSE_BROKER
 
 
@@ -262,14 +269,14 @@ def clean_broker_data(
     )
 
 
-COMMAND_BUILDERS: Mapping[int, Callable[[RemotingCommand, Envelope, EvidenceOf], object]] = {
+BROKER_BUILDERS: Mapping[int, Callable[[RemotingCommand, Envelope, EvidenceOf], object]] = {
     RequestCode.CONTROLLER_APPLY_BROKER_ID: apply_broker_id,
     RequestCode.CONTROLLER_REGISTER_BROKER: register_broker,
     RequestCode.CONTROLLER_ALTER_SYNC_STATE_SET: alter_sync_state_set,
     RequestCode.CONTROLLER_ELECT_MASTER: elect_master,
     RequestCode.CLEAN_BROKER_DATA: clean_broker_data,
 }
-"""Requests that become commands. All of them are for the active controller only."""
+"""Requests of brokers and mqadmin that become commands. All of them are for the active controller only."""
 
 
 def wanted_set_names(request: RemotingCommand) -> list[str]:

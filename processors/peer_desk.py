@@ -19,6 +19,7 @@ from processors.core_context import CoreContext
 from processors.effects import Effect
 from processors.forwarding import FORWARDED_FOR, ForwardingDesk
 from processors.leadership import PEER_HEARTBEAT_MS
+from processors.peer_book import networks_text
 from processors.pending import PendingCommand, Waiter
 
 
@@ -46,6 +47,10 @@ class PeerDesk:
             "term": str(context.state.term),
             "appliedOffset": str(context.folder.offset),
             "publishedOffset": str(published_offset),
+            "release": context.config.release,
+            "rules": ",".join(map(str, context.config.supported_rules)),
+            "networks": networks_text(context.config.networks),
+            "httpAddress": context.config.http_address,
         }
         return [
             fx.TellPeer(

@@ -23,6 +23,15 @@ UNKNOWN_REMARK = (
     "ask again with the same regentCommandId"
 )
 
+OUR_COMMANDS = frozenset(
+    {
+        RequestCode.UPDATE_CONTROLLER_CONFIG,
+        RequestCode.REGENT_CHANGE_SETTINGS,
+        RequestCode.REGENT_ACTIVATE_RULES,
+        RequestCode.REGENT_IMPORT_SET,
+    }
+)
+
 IsAlive: TypeAlias = Callable[[BrokerSet, Replica], bool]
 
 
@@ -111,6 +120,8 @@ def from_outcome(
             return _altered(request, outcome, state, broker_set, at_risk)
         case RequestCode.CONTROLLER_ELECT_MASTER:
             return _elected(request, outcome, state, broker_set, at_risk)
+        case code if code in OUR_COMMANDS:
+            return _ours(request, outcome)
         case _:
             return request.reply(outcome.code, remark=_remark(outcome))
 
@@ -119,6 +130,15 @@ def _remark(outcome: Outcome) -> str | None:
     if outcome.code == ResponseCode.SUCCESS:
         return None
     return f"{outcome.refusal or 'refused'} at offset {outcome.command_offset}"
+
+
+def _ours(request: RemotingCommand, outcome: Outcome) -> RemotingCommand:
+    """Operators' requests know done and refused; which refusal, and where it is recorded, are told beside it."""
+    code = ResponseCode.SUCCESS if outcome.code == ResponseCode.SUCCESS else ResponseCode.SYSTEM_ERROR
+    ext = {"commandOffset": str(outcome.command_offset)}
+    if outcome.refusal is not None:
+        ext["refusal"] = outcome.refusal
+    return request.reply(code, ext, remark=_remark(outcome))
 
 
 def _echo(request: RemotingCommand) -> dict[str, str]:

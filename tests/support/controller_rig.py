@@ -51,6 +51,7 @@ class Rig:
         self.now_ms = now_ms
         self.folder = Folder()
         config = CoreConfig(name, self.address, "cluster", peers or {}, release="test")
+        self.core_config = config
         self.core = ControllerCore(config, self.folder, ids(seed))
         self.sent: list[fx.Effect] = []
         self.published: list[Outcome] = []

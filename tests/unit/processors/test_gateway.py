@@ -16,7 +16,7 @@ def no_evidence(name: str, asker: int | None) -> tuple[ReplicaEvidence, ...]:
 
 
 def build(code: int, ext: dict[str, str], body: bytes = b"", evidence=no_evidence):  # type: ignore[no-untyped-def]
-    return gateway.COMMAND_BUILDERS[code](RemotingCommand.request(code, ext, body), ENVELOPE, evidence)
+    return gateway.BROKER_BUILDERS[code](RemotingCommand.request(code, ext, body), ENVELOPE, evidence)
 
 
 def test_a_heartbeat_has_the_defaults_of_java() -> None:

@@ -1,0 +1,101 @@
+"""What operators ask of controllers beside RocketMQ's own commands: settings, rules, state, configuration.
+
+Responsible for: 1009, 1010 and the requests 19003 to 19007 (19008 has a desk of its own).
+Refuses to know: what settings do, and how commands get into the log.
+"""
+
+from __future__ import annotations
+
+from brokers.remoting.codes import ResponseCode
+from processors import admin_requests, config_text, settings_in_force
+from processors import effects as fx
+from processors.command_desk import CommandDesk
+from processors.core_context import CoreContext
+from processors.effects import Effect
+from processors.gateway import BadRequest, Fields
+from processors.pending import Waiter
+from processors.read_desk import ReadDesk
+from processors.state_document import state_document
+
+LOG_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
+
+
+class AdminDesk:
+    """Answers operators. Methods raise BadRequest for what cannot be done; its text is the remark."""
+
+    def __init__(self, context: CoreContext, commands: CommandDesk, reads: ReadDesk) -> None:
+        self._context = context
+        self._commands = commands
+        self._reads = reads
+
+    # -- answered here -----------------------------------------------------------------------------
+
+    def show_config(self, waiter: Waiter) -> list[Effect]:
+        """1010: start-up values of this controller, settings as they are in force (controller.md 3.9)."""
+        body = config_text.shown(self._context.config.startup, self._context.state)
+        return waiter.answer(waiter.request.reply(0, body=body))
+
+    def log_level(self, waiter: Waiter) -> list[Effect]:
+        """19007: of this process only, until it ends."""
+        fields = Fields(waiter.request.ext)
+        level = fields.text("level").upper()
+        if level not in LOG_LEVELS:
+            raise BadRequest(f"the level is none of {', '.join(LOG_LEVELS)}")
+        logger = fields.optional("logger")
+        effects: list[Effect] = [fx.SetLogLevel(level, logger)]
+        return effects + waiter.answer(waiter.request.reply(0))
+
+    # -- answered by the active controller ---------------------------------------------------------
+
+    def state(self, waiter: Waiter) -> list[Effect]:
+        """19003: the state and what the leader sees of the brokers, after a read barrier."""
+        return self._reads.when_current(waiter, self._state)
+
+    def _state(self, waiter: Waiter) -> list[Effect]:
+        name = Fields(waiter.request.ext).optional("brokerName")
+        body = state_document(self._context, name, self._commands.repeats_of)
+        return waiter.answer(waiter.request.reply(0, body=body))
+
+    def update_config(self, waiter: Waiter) -> list[Effect]:
+        """1009: recorded for all controllers; a black-listed name and nothing is applied (controller.md 3.9)."""
+        request, context = waiter.request, self._context
+        asked = admin_requests.properties_of(request)
+        if config_text.touches_black_list(asked, context.config.startup):
+            remark = "Can not update config in black list."
+            return waiter.answer(request.reply(ResponseCode.NO_PERMISSION, remark=remark))
+        fixed = config_text.fixed_at_start(asked, context.config.startup)
+        if fixed:
+            raise BadRequest(f"{', '.join(fixed)}: fixed when a controller starts; change its file and restart it")
+        return self._change(waiter)
+
+    def change_settings(self, waiter: Waiter) -> list[Effect]:
+        """19004: all of the settings in the body, or none."""
+        known = settings_in_force.in_force(self._context.state)
+        unknown = [one for one in admin_requests.wanted_settings(waiter.request) if one not in known]
+        if unknown:
+            raise BadRequest(f"no such setting: {', '.join(unknown)}")
+        return self._change(waiter)
+
+    def _change(self, waiter: Waiter) -> list[Effect]:
+        wanted = admin_requests.wanted_settings(waiter.request)
+        in_force = settings_in_force.in_force(self._context.state)
+        if all(in_force.get(name) == value for name, value in wanted.items()):
+            return waiter.answer(waiter.request.reply(0))
+        return self._commands.request(waiter)
+
+    def activate_rules(self, waiter: Waiter) -> list[Effect]:
+        """19005: only when every configured controller has been heard and has the rules (design D3)."""
+        version = admin_requests.wanted_rules(waiter.request)
+        context = self._context
+        if version not in context.config.supported_rules:
+            raise BadRequest(f"{context.config.controller_id} has no rules version {version}")
+        lacking = []
+        for peer in sorted(context.leadership.peers):
+            word = context.peer_book.word(peer, context.now_ms)
+            if word is None:
+                lacking.append(f"{peer} is not heard")
+            elif version not in word.rules:
+                lacking.append(f"{peer} ({word.release or 'an older release'}) has no rules version {version}")
+        if lacking:
+            raise BadRequest("not activated: " + "; ".join(lacking))
+        return self._commands.request(waiter)

@@ -1,0 +1,115 @@
+"""The leader's state and what it sees, as one JSON document (request 19003).
+
+Responsible for: its shape, which `regent controller` reads. Everything in it is as of one applied offset.
+Refuses to know: who asks, and what the numbers mean for anybody.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+
+from processors import settings_in_force
+from processors.core_context import CoreContext
+from processors.liveness import DEFAULT_PRIORITY
+from processors.state import BrokerSet, Replica
+
+RepeatsOf = Callable[[str], list[dict[str, object]]]
+"""Set name -> rows of code, refusal, count, last_ms (wall): refused requests that were repeated."""
+
+
+def state_document(context: CoreContext, name: str | None, repeats_of: RepeatsOf) -> bytes:
+    """`name` None: all sets, tombstones included. Absent facts are null."""
+    state = context.state
+    if name is None:
+        chosen = sorted(state.sets.items())
+    else:
+        chosen = [(name, state.sets[name])] if name in state.sets else []
+    document = {
+        "cluster_id": state.cluster_id,
+        "term": state.term,
+        "leader": state.leader_id,
+        "leader_address": state.leader_address,
+        "rules_version": state.rules_version,
+        "supported_rules": list(context.config.supported_rules),
+        "settings": {
+            "all": dict(sorted(state.settings.items())),
+            "effective": settings_in_force.in_force(state),
+        },
+        "controllers": controllers(context),
+        "applied_offset": context.folder.offset,
+        "digest": context.folder.digest.hex(),
+        "sets": {key: _set(one, context, repeats_of(key)) for key, one in chosen},
+    }
+    return json.dumps(document, separators=(",", ":"), sort_keys=True).encode()
+
+
+def controllers(context: CoreContext) -> list[dict[str, object]]:
+    """Every configured controller, this one included, by id."""
+    config = context.config
+    rows = [
+        {
+            "id": config.controller_id,
+            "address": config.address,
+            "release": config.release,
+            "rules": list(config.supported_rules),
+            "role": "active" if context.is_active else "standby",
+            "alive": True,
+            "http_address": config.http_address or None,
+        }
+    ]
+    for peer_id, sight in context.leadership.peers.items():
+        word = context.peer_book.last_word(peer_id)
+        rows.append(
+            {
+                "id": peer_id,
+                "address": sight.address,
+                "release": None if word is None else word.release,
+                "rules": [] if word is None else list(word.rules),
+                "role": "active" if peer_id == context.state.leader_id else "standby",
+                "alive": context.peer_book.word(peer_id, context.now_ms) is not None,
+                "http_address": (word.http_address or None) if word is not None else None,
+            }
+        )
+    return sorted(rows, key=lambda row: str(row["id"]))
+
+
+def _set(
+    broker_set: BrokerSet, context: CoreContext, repeats: list[dict[str, object]]
+) -> dict[str, object]:
+    return {
+        "cluster": broker_set.cluster_name,
+        "tombstone": broker_set.tombstone,
+        "next_broker_id": broker_set.next_broker_id,
+        "master": broker_set.master_broker_id,
+        "master_epoch": broker_set.master_epoch,
+        "sync_state_set": list(broker_set.sync_state_set),
+        "sync_state_set_epoch": broker_set.sync_state_set_epoch,
+        "highest_epoch_seen": broker_set.highest_epoch_seen,
+        "at_risk": context.is_at_risk(broker_set.broker_name),
+        "unclean_members": list(broker_set.unclean_members),
+        "master_restarted": broker_set.master_restarted,
+        "repeated_refusals": repeats,
+        "replicas": [_replica(broker_set, one, context) for one in broker_set.replicas],
+    }
+
+
+def _replica(broker_set: BrokerSet, replica: Replica, context: CoreContext) -> dict[str, object]:
+    liveness, now_ms = context.liveness, context.now_ms
+    pulse = liveness.pulse((broker_set.cluster_name, broker_set.broker_name, replica.broker_id))
+    return {
+        "id": replica.broker_id,
+        "address": replica.address,
+        "ha_address": replica.ha_address,
+        "registered": replica.is_registered,
+        "clean": replica.clean,
+        "is_regent": replica.is_regent,
+        "incarnation": replica.incarnation,
+        "alive": liveness.is_alive(broker_set, replica, now_ms),
+        "reason": liveness.reason_of(broker_set, replica, now_ms),
+        "epoch": -1 if pulse is None else pulse.epoch,
+        "max_offset": -1 if pulse is None else pulse.max_offset,
+        "confirm_offset": -1 if pulse is None else pulse.confirm_offset,
+        "silent_ms": -1 if pulse is None else max(0, now_ms - pulse.heard_ms),
+        "priority": DEFAULT_PRIORITY if pulse is None else pulse.election_priority,
+    }

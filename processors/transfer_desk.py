@@ -1,0 +1,111 @@
+"""Handing leadership over on an operator's wish (request 19008).
+
+Responsible for: choosing who is asked to claim, and telling the operator once another one leads.
+Refuses to know: whether the claim wins (the fold); the way is an ordinary claim, so nothing rests on this.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from brokers.remoting.codes import RequestCode, ResponseCode
+from brokers.remoting.command import RemotingCommand
+from processors import effects as fx
+from processors.claim_desk import ClaimDesk
+from processors.core_context import CoreContext
+from processors.effects import Effect
+from processors.gateway import BadRequest, Fields
+from processors.pending import Waiter
+
+INVITED_IN_TERM = "claimInTerm"
+WAITING_MAX = 100
+
+
+@dataclass(frozen=True, slots=True)
+class _Transfer:
+    waiter: Waiter
+    term: int
+    target: str
+    deadline_ms: int
+
+
+class TransferDesk:
+    """The wishes that wait for another term."""
+
+    def __init__(self, context: CoreContext, claims: ClaimDesk) -> None:
+        self._context = context
+        self._claims = claims
+        self._waiting: list[_Transfer] = []
+
+    @staticmethod
+    def is_invitation(request: RemotingCommand) -> bool:
+        """True for the leader's word to the one who shall lead, false for the operator's wish."""
+        return INVITED_IN_TERM in request.ext
+
+    def invited(self, request: RemotingCommand) -> list[Effect]:
+        """The leader of that term steps aside for this controller."""
+        return self._claims.invited(Fields(request.ext).number(INVITED_IN_TERM))
+
+    def request(self, waiter: Waiter) -> list[Effect]:
+        """An operator's wish, at the active controller. Raises BadRequest when nobody can take over."""
+        context = self._context
+        target = self._target(Fields(waiter.request.ext).optional("controllerId"))
+        if target == context.config.controller_id:
+            return waiter.answer(waiter.request.reply(0, self._leader(), remark="it leads already"))
+        if len(self._waiting) >= WAITING_MAX:
+            raise BadRequest("too many transfers are under way", ResponseCode.SYSTEM_BUSY)
+        deadline_ms = context.now_ms + context.config.request_deadline_ms
+        self._waiting.append(_Transfer(waiter, context.state.term, target, deadline_ms))
+        ext = {INVITED_IN_TERM: str(context.state.term)}
+        word = RemotingCommand.request(RequestCode.REGENT_TRANSFER_LEADERSHIP, ext, oneway=True)
+        return [
+            fx.Note("info", f"leadership is offered to {target} on an operator's wish"),
+            fx.TellPeer(context.leadership.peers[target].address, word),
+        ]
+
+    def _target(self, named: str | None) -> str:
+        context = self._context
+        if named == context.config.controller_id:
+            return named
+        peers = context.leadership.peers
+        if named is not None and named not in peers:
+            raise BadRequest(f"no controller {named} is configured here; there are {', '.join(sorted(peers))}")
+        words = {
+            peer: word
+            for peer in peers
+            if (word := context.peer_book.word(peer, context.now_ms)) is not None and word.able
+        }
+        if named is not None:
+            if named not in words:
+                raise BadRequest(f"{named} is not heard, or does not reach the log")
+            return named
+        if not words:
+            raise BadRequest("no other controller is heard that reaches the log")
+        return min(words, key=lambda peer: (-words[peer].applied_offset, peer))
+
+    def _leader(self) -> dict[str, str]:
+        state = self._context.state
+        return {
+            "controllerLeaderId": str(state.leader_id),
+            "controllerLeaderAddress": str(state.leader_address),
+            "term": str(state.term),
+        }
+
+    def settle(self) -> list[Effect]:
+        """Answer those whose wish has come true, or whose time is over."""
+        if not self._waiting:
+            return []
+        context = self._context
+        effects: list[Effect] = []
+        staying: list[_Transfer] = []
+        for one in self._waiting:
+            request = one.waiter.request
+            if context.state.term > one.term:
+                effects += one.waiter.answer(request.reply(0, self._leader()))
+            elif context.now_ms >= one.deadline_ms:
+                remark = f"{one.target} has not claimed leadership in time; {context.state.leader_id} leads"
+                effects += one.waiter.answer(request.reply(ResponseCode.SYSTEM_ERROR, remark=remark))
+            else:
+                staying.append(one)
+        self._waiting = staying
+        return effects
