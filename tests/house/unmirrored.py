@@ -19,4 +19,5 @@ TESTS_WITHOUT_MODULE: tuple[str, ...] = (
     "bench/test_report.py",
     "bench/test_samples.py",
     "bench/test_sender.py",
+    "bench/test_set_cost.py",
 )
