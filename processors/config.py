@@ -24,7 +24,8 @@ class ControllerConfig(BaseModel):
     `listen` is the `host:port` that is bound, `advertise` the one brokers and other controllers are told.
 
     `kafka` is handed to every Kafka client as it is (bootstrap.servers, security.protocol, sasl.*, ssl.*).
-    `local_cluster` allows one Kafka node and creates missing topics; `settings` are those that the first
+    `peers_http` says where other controllers give out snapshots; one is fetched at start when it saves folding more
+    than `snapshot_fetch_gap` records. `local_cluster` allows one Kafka node and creates missing topics; `settings` are those that the first
     controller of an empty log writes into `ClusterFormed`.
     """
 
@@ -35,6 +36,7 @@ class ControllerConfig(BaseModel):
     listen: str = "127.0.0.1:9878"
     advertise: str = ""
     peers: dict[str, str] = {}
+    peers_http: dict[str, str] = {}
     data_dir: Path
     kafka: dict[str, str]
     local_cluster: bool = False
@@ -42,6 +44,7 @@ class ControllerConfig(BaseModel):
     tick_ms: int = Field(25, ge=5, le=1_000)
     request_deadline_ms: int = Field(2_500, ge=100, le=60_000)
     snapshot_every_offsets: int = Field(5_000, ge=1)
+    snapshot_fetch_gap: int = Field(20_000, ge=0)
     snapshots_kept: int = Field(3, ge=1, le=100)
     watchdog_ms: int = Field(10_000, ge=1_000)
     kafka_wait_ms: int = Field(30_000, ge=0)
@@ -55,7 +58,7 @@ class ControllerConfig(BaseModel):
             split_address(value)
         return value.strip()
 
-    @field_validator("peers")
+    @field_validator("peers", "peers_http")
     @classmethod
     def _addresses(cls, value: dict[str, str]) -> dict[str, str]:
         for address in value.values():

@@ -1,8 +1,8 @@
 """
 A controller's two topics: catching up, following, appending, publishing, watching.
 
-Responsible for: the threads and clients behind that, the hand-over from bulk reading to Faust, snapshots,
-and the watchdog that stops a controller which no longer follows (design D4, S11).
+Responsible for: the threads and clients behind that, the hand-over from bulk reading (`start_fold`) to Faust,
+and snapshots (design D4); `log_watch` stops a controller which no longer follows (S11).
 Refuses to know: what is decided. Records go to `on_record`, doubts to `on_halt`.
 """
 
@@ -19,27 +19,21 @@ from events.producer import LogProducer
 from events.topics import COMMANDS_TOPIC
 from processors.config import ControllerConfig
 from processors.faust_worker import FaustWorker
-from processors.fold import Folder, ReleaseTooOld
-from processors.log_reader import (
-    LogBroken,
-    LogReader,
-    LogUnreachable,
-    check_bounds,
-    check_first_record,
-)
+from processors.fold import Folder
+from processors.log_reader import LogReader, LogUnreachable, check_first_record
+from processors.log_watch import LogWatch
 from processors.outcome_publisher import OutcomePublisher, last_published
 from processors.snapshots import SnapshotFolder
+from processors.start_fold import StartFold, patiently
 from processors.start_notes import StartNotes
+from processors.topic_identity import TopicIdentity
 
 _log = logging.getLogger(__name__)
 
 STALL_MS = 2_000
 """Commands not sent after this time are dropped: whoever waited has been told that it is unknown."""
-WATCH_S = 1.0
-REGRESSIONS_MAX = 5
-"""After a change of Kafka's leader its end offset may stand behind for a moment; a log made anew stays behind."""
-ASK_AGAIN_S = 0.5
-PROGRESS_EVERY_S = 2.0
+SNAPSHOT_REST = 20.0
+"""After a snapshot none is written for so many times as long as it took."""
 
 
 class ControllerLog:
@@ -55,7 +49,7 @@ class ControllerLog:
         self._config = config
         self._on_record = on_record
         self._on_halt = on_halt
-        self._snapshots = SnapshotFolder(config.data_dir / "snapshots", config.snapshots_kept)
+        self.snapshots = SnapshotFolder(config.data_dir / "snapshots", config.snapshots_kept)
         self._notes = StartNotes(config.data_dir)
         # One thread: a LogReader serves one question at a time.
         self._asking = ThreadPoolExecutor(1, thread_name_prefix="log questions")
@@ -64,11 +58,19 @@ class ControllerLog:
         self._producer: LogProducer | None = None
         self._publisher: OutcomePublisher | None = None
         self._worker: FaustWorker | None = None
-        self._watch: asyncio.Task[None] | None = None
+        self._watch: LogWatch | None = None
+        self._topic_id: str | None = None
+        self._newest: tuple[int, bytes] | None = None
         self._snapshot_offset = -1
+        self._snapshot_not_before = 0.0
         self._snapshotting: set[asyncio.Task[None]] = set()
         self._closing = False
         self.caught_up_offset = -1
+
+    @property
+    def has_history(self) -> bool:
+        """Whether a log was followed here before: then a missing topic is a loss, not a first start."""
+        return self._notes.log_id() is not None or self.snapshots.newest_offset() >= 0
 
     # -- start -------------------------------------------------------------------------------------
 
@@ -81,61 +83,18 @@ class ControllerLog:
         return await self._in_thread(self._catch_up)
 
     def _catch_up(self) -> tuple[Folder, list[Outcome]]:
-        reader = self._reader = LogReader(self._config.kafka)
-        published = self._patiently(lambda: last_published(reader))
-        first, end = self._patiently(lambda: reader.bounds(COMMANDS_TOPIC))
-        known_id = self._notes.log_id()
-        folder = self._snapshots.newest(not_above=published)
-        check_bounds(first, end, max(folder.next_offset, published + 1, 1 if known_id else 0))
-        if end > 0:
-            found = check_first_record(
-                reader.record(COMMANDS_TOPIC, 0), self._config.cluster_id, known_id
-            )
-            self._notes.keep_log_id(found)
-        unpublished: list[Outcome] = []
-        begun = shown = time.monotonic()
-        start = folder.next_offset
-
-        def take(offset: int, data: bytes) -> None:
-            nonlocal shown
-            try:
-                applied = folder.apply(offset, data)
-            except ReleaseTooOld as error:
-                raise LogBroken(f"offset {offset}: {error}; start a newer release") from None
-            if applied.digest_agrees is False:
-                self._disagreed(offset, from_snapshot=start > 0)
-            self.caught_up_offset = offset
-            if offset > published:
-                unpublished.append(applied.outcome)
-            if time.monotonic() - shown > PROGRESS_EVERY_S:
-                shown = time.monotonic()
-                _log.info("folding: %d of %d records", offset + 1, end)
-
-        reader.read(COMMANDS_TOPIC, start, end, take)
-        if end > start:
-            _log.info(
-                "folded offsets %d to %d in %.1f s", start, end - 1, time.monotonic() - begun
-            )
-        self._snapshot_offset = folder.offset
+        self._reader = LogReader(self._config.kafka)
+        start = StartFold(
+            self._config, self._reader, self.snapshots, self._notes,
+            on_progress=self._caught_up, cancelled=lambda: self._closing,
+        )  # fmt: skip
+        self._topic_id = TopicIdentity(self._config.kafka).ask(COMMANDS_TOPIC) or None
+        folder, unpublished = start.run()
+        self._snapshot_offset = self.snapshots.newest_offset()
         return folder, unpublished
 
-    def _disagreed(self, offset: int, *, from_snapshot: bool) -> None:
-        """The issuer of this command had folded another history (D7). Folded from record 0 on, ours is what the log
-        says: a controller that was wrong once must not keep all others from starting for ever."""
-        what = f"the command at offset {offset} names another digest than the one folded here"
-        if from_snapshot:
-            raise LogBroken(f"{what}: move {self._config.data_dir / 'snapshots'} away, so that the whole log is folded again")
-        _log.error("%s from the whole log: its issuer was wrong; run `regent verify`", what)
-
-    def _patiently(self, ask: Callable):  # type: ignore[no-untyped-def, type-arg]
-        deadline = time.monotonic() + self._config.kafka_wait_ms / 1000
-        while True:
-            try:
-                return ask()
-            except LogUnreachable:
-                if time.monotonic() > deadline or self._closing:
-                    raise
-            time.sleep(ASK_AGAIN_S)
+    def _caught_up(self, offset: int) -> None:
+        self.caught_up_offset = offset
 
     async def follow(self, folder: Folder, on_published: Callable[[int, bool], None]) -> None:
         """Hand over to Faust at the folder's next offset, and make the producers ready."""
@@ -146,8 +105,9 @@ class ControllerLog:
         reader = self._reader
         assert reader is not None
         await self._in_thread(
-            lambda: self._patiently(
-                lambda: reader.commit_start(group, COMMANDS_TOPIC, folder.next_offset)
+            lambda: patiently(
+                lambda: reader.commit_start(group, COMMANDS_TOPIC, folder.next_offset),
+                self._config.kafka_wait_ms / 1000, lambda: self._closing,
             )
         )
         self._producer = LogProducer(
@@ -165,18 +125,28 @@ class ControllerLog:
         await asyncio.gather(
             self._producer.warm_up(), self._publisher.warm_up(), self._worker.start()
         )
-        self._watch = asyncio.ensure_future(self._watchdog())
-        self._watch.add_done_callback(self._watch_ended)
+        self._watch = LogWatch(
+            kafka, self._worker, topic_id=self._topic_id, watchdog_s=self._config.watchdog_ms / 1000,
+            next_offset=lambda: folder.next_offset, newest=lambda: self._newest, on_halt=self._on_halt,
+        )  # fmt: skip
+        self._watch.start()
 
     def _take(self, offset: int, data: bytes) -> None:
-        self._on_record(offset, data)
         if offset == 0:
             self._notes.keep_log_id(check_first_record(data, self._config.cluster_id, None))
+        self._on_record(offset, data)
+        self._newest = (offset, data)
         if offset - self._snapshot_offset >= self._config.snapshot_every_offsets:
-            self._snapshot_offset = offset
-            task = asyncio.ensure_future(self._snapshot())
-            self._snapshotting.add(task)
-            task.add_done_callback(self._snapshotting.discard)
+            self._snapshot_soon(offset)
+
+    def _snapshot_soon(self, offset: int) -> None:
+        """A snapshot now, unless one is being written or the last one cost more than a small part of the time since."""
+        if self._snapshotting or time.monotonic() < self._snapshot_not_before:
+            return
+        self._snapshot_offset = offset
+        task = asyncio.ensure_future(self._snapshot())
+        self._snapshotting.add(task)
+        task.add_done_callback(self._snapshotting.discard)
 
     async def _snapshot(self) -> None:
         """Write the state of this moment, without holding up the loop."""
@@ -185,10 +155,12 @@ class ControllerLog:
             return
         # State is immutable; only the window of recent ids has to be copied, with where it begins.
         still = Folder(folder.state, folder.offset, folder.digest, folder.recent.copy())
+        begun = time.monotonic()
         try:
-            await asyncio.to_thread(self._snapshots.write, still)
+            await asyncio.to_thread(self.snapshots.write, still)
         except OSError as error:
             _log.warning("no snapshot at offset %d: %s", still.offset, error)
+        self._snapshot_not_before = time.monotonic() + SNAPSHOT_REST * (time.monotonic() - begun)
 
     # -- appending and asking ----------------------------------------------------------------------
 
@@ -232,49 +204,11 @@ class ControllerLog:
     def _in_thread(self, work: Callable):  # type: ignore[no-untyped-def, type-arg]
         return asyncio.get_running_loop().run_in_executor(self._asking, work)
 
-    # -- watching ----------------------------------------------------------------------------------
-
-    async def _watchdog(self) -> None:
-        """Stop when the log moves on and the fold does not, or when the log is shorter than the fold."""
-        assert self._folder is not None and self._reader is not None
-        folder, reader = self._folder, self._reader
-        moved = time.monotonic()
-        seen, behind = folder.next_offset, 0
-        while True:
-            await asyncio.sleep(WATCH_S)
-            if self._worker is not None and self._worker.crash is not None:
-                self._on_halt(f"the Faust app has crashed: {self._worker.crash}")
-                return
-            try:
-                first, end = await self._in_thread(lambda: reader.bounds(COMMANDS_TOPIC))
-                behind = behind + 1 if end < seen or first > 0 else 0
-                if behind > REGRESSIONS_MAX:
-                    check_bounds(first, end, seen)
-            except LogUnreachable:
-                continue
-            except LogBroken as error:
-                self._on_halt(str(error))
-                return
-            now = time.monotonic()
-            if folder.next_offset != seen or end <= folder.next_offset:
-                seen, moved = folder.next_offset, now
-            elif (now - moved) * 1000 > self._config.watchdog_ms:
-                self._on_halt(
-                    f"the log ends at {end}, but nothing was applied behind offset {folder.offset} for "
-                    f"{now - moved:.0f} s: the reader is stuck; starting again helps"
-                )
-                return
-
-    def _watch_ended(self, watch: asyncio.Task[None]) -> None:
-        if not watch.cancelled() and (error := watch.exception()) is not None:
-            self._on_halt(f"nobody watches the log any more: {error!r}")
-
     async def close(self, *, snapshot: bool) -> None:
         """Stop all clients; `snapshot` writes a last one."""
         self._closing = True
         if self._watch is not None:
-            self._watch.cancel()
-            await asyncio.gather(self._watch, return_exceptions=True)
+            await self._watch.close()
         if self._worker is not None:
             await self._worker.stop()
         for client in (self._producer, self._publisher):

@@ -15,6 +15,7 @@ import logging
 import os
 import signal
 import sys
+import threading
 import time
 from collections.abc import Iterator
 
@@ -41,6 +42,7 @@ EXIT_DONE = 0
 EXIT_FAILED = 1
 EXIT_HALTED = 70
 LOOP_LAG_WARN_S = 1.0
+CLOSE_MAX_S = 15.0
 THREAD_SWITCH_S = 0.0005
 """The producer's and Faust's threads have little to do, but a decision waits for each of them in turn: with
 Python's 5 ms one decision took 5.6 ms at the median on a busy machine, with this 3.8 ms."""
@@ -60,6 +62,13 @@ def release() -> str:
         return metadata.version("regent")
     except metadata.PackageNotFoundError:
         return "source"
+
+
+def _leave_for_sure(after_s: float) -> None:
+    """A client that hangs must not keep a halted controller half alive: its standby waits for closed connections."""
+    timer = threading.Timer(after_s, os._exit, (EXIT_HALTED,))
+    timer.daemon = True
+    timer.start()
 
 
 class ControllerProcess:
@@ -103,6 +112,7 @@ class ControllerProcess:
             config.kafka,
             local_cluster=config.local_cluster,
             wait_ms=config.kafka_wait_ms,
+            has_history=self._log.has_history,
             cancelled=lambda: self._closing,
         )
         self._folder, unpublished = await self._log.catch_up()
@@ -158,6 +168,7 @@ class ControllerProcess:
         if self._halt_reason is None:
             self._halt_reason = reason
             _log.critical("%s stops: %s", self._config.controller_id, reason)
+            _leave_for_sure(CLOSE_MAX_S)
         self._end(EXIT_HALTED)
 
     async def _tick(self) -> None:
@@ -258,9 +269,12 @@ async def run(config: ControllerConfig) -> int:
     except OSError as error:
         _log.error("%s cannot be listened on: %s; choose another listen", config.listen, error.strerror)
         return EXIT_FAILED
-    except (TopicsUnfit, LogBroken, LogUnreachable) as error:
+    except (TopicsUnfit, LogUnreachable) as error:
         _log.error("%s", error)
         return EXIT_FAILED
+    except LogBroken as error:
+        _log.critical("%s does not start: %s", config.controller_id, error)
+        return EXIT_HALTED
     finally:
         await process.close()
 

@@ -22,6 +22,8 @@ import faust
 from faust.types.auth import AuthProtocol
 
 from events.topics import COMMANDS_TOPIC
+from processors.log_health import RESTORE
+from processors.log_reader import LogBroken
 
 _log = logging.getLogger(__name__)
 
@@ -56,6 +58,10 @@ class FaustWorker:
         self._on_record = on_record
         self._on_failure = on_failure
         self._failed = False
+        self.position = next_offset()
+        """Offset behind the record that Faust handed over last."""
+        self.delivered = 0
+        """How many records Faust handed over, repeats included: a worker that lives but is stuck delivers none."""
         data_dir.mkdir(parents=True, exist_ok=True)
         self.app = faust.App(
             app_id,
@@ -100,24 +106,26 @@ class FaustWorker:
     async def _drive(self, stream):  # type: ignore[no-untyped-def]
         async for event in stream.events():
             message = event.message
-            try:
-                self.take(message.offset, message.value)
-            except Exception as error:
-                _log.exception("record at offset %d", message.offset)
-                self._fail(f"the record at offset {message.offset} could not be applied: {error!r}")
+            self.position, self.delivered = message.offset + 1, self.delivered + 1
+            self.take(message.offset, message.value)
 
     def take(self, offset: int, data: bytes | None) -> None:
-        """One record of the stream: repeats are dropped, a hole ends it."""
+        """One record: repeats are dropped; a hole, or any doubt about it, ends it all. Never raises."""
         expected = self._next_offset()
         if self._failed or offset < expected:
             return
         if offset > expected:
             self._fail(
-                f"{COMMANDS_TOPIC} has a hole: after offset {expected - 1} came {offset}; "
-                "the log must be restored before a controller can go on"
+                f"{COMMANDS_TOPIC} has a hole: after offset {expected - 1} came {offset}; {RESTORE}"
             )
             return
-        self._on_record(offset, data if data is not None else b"")
+        try:
+            self._on_record(offset, data if data is not None else b"")
+        except LogBroken as error:
+            self._fail(str(error))
+        except Exception as error:
+            _log.exception("record at offset %d", offset)
+            self._fail(f"the record at offset {offset} could not be applied: {error!r}")
 
     def _fail(self, reason: str) -> None:
         if not self._failed:

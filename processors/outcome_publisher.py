@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterator, Mapping
 
-from events.codec import encode
+from events.codec import decode, encode
 from events.outcomes import Outcome
 from events.producer import LogProducer
 from events.topics import OUTCOMES_TOPIC
@@ -39,6 +39,25 @@ def last_published(reader: LogReader) -> int:
             yield reader.record(OUTCOMES_TOPIC, offset)
 
     return newest_published(newest_first())
+
+
+def published_digest(reader: LogReader, command_offset: int) -> bytes | None:
+    """
+    The digest that was published for the command at that offset; None when none is found. Blocking.
+
+    The topic has no holes, so that outcome stands at its own offset or, behind repeats, later. Raises LogUnreachable.
+    """
+    first, end = reader.bounds(OUTCOMES_TOPIC)
+    position = max(command_offset, first)
+    while position < end:
+        at = newest_published([reader.record(OUTCOMES_TOPIC, position)])
+        if at == command_offset:
+            outcome = decode(reader.record(OUTCOMES_TOPIC, position))
+            return outcome.digest if isinstance(outcome, Outcome) else None
+        if at > command_offset:
+            return None
+        position += 1 if at < 0 else command_offset - at
+    return None
 
 
 class OutcomePublisher:

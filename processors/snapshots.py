@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 import os
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 from processors import snapshot_codec
@@ -53,6 +54,10 @@ class SnapshotFolder:
 
     def newest(self, not_above: int) -> Folder:
         """The folder of the newest good snapshot whose offset is at most `not_above`; else an empty one."""
+        return next(self.newest_first(not_above), Folder())
+
+    def newest_first(self, not_above: int) -> Iterator[Folder]:
+        """Every good snapshot whose offset is at most `not_above`, the newest first; others are told in one line."""
         for offset in reversed(self.offsets()):
             if offset > not_above:
                 continue
@@ -62,9 +67,18 @@ class SnapshotFolder:
                 _log.warning("snapshot at offset %d is not used: %s", offset, error)
                 continue
             if folder.offset == offset:
-                return folder
-            _log.warning("snapshot at offset %d is not used: it holds offset %d", offset, folder.offset)
-        return Folder()
+                yield folder
+            else:
+                _log.warning("snapshot at offset %d is not used: it holds offset %d", offset, folder.offset)
+
+    def newest_offset(self) -> int:
+        """The highest offset there is a file for, -1 when there is none."""
+        return max(self.offsets(), default=-1)
+
+    def newest_path(self, not_above: int) -> tuple[int, Path] | None:
+        """Offset and file of the newest snapshot whose offset is at most `not_above`, unread."""
+        offset = max((one for one in self.offsets() if one <= not_above), default=None)
+        return None if offset is None else (offset, self._path(offset))
 
     def _path(self, offset: int) -> Path:
         return self._directory / f"snapshot-{offset:020d}.bin"

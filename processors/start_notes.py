@@ -1,14 +1,15 @@
 """
 What a controller remembers between its starts, beside snapshots.
 
-Responsible for: the id of the log it belongs to (so that a topic made anew is noticed), and a consumer
-group of its own for each start. Refuses to know: Kafka.
+Responsible for: the id of the log it belongs to (so that a topic made anew is noticed), where other
+controllers give out snapshots, and a consumer group of its own for each start. Refuses to know: Kafka.
 """
 
 from __future__ import annotations
 
 import json
 import os
+from collections.abc import Mapping
 from pathlib import Path
 
 GROUPS_KEPT = 16
@@ -33,6 +34,17 @@ class StartNotes:
     def keep_log_id(self, log_id: bytes) -> None:
         if self.log_id() != log_id:
             self._write(self._read() | {"log_id": log_id.hex()})
+
+    def peers_http(self) -> dict[str, str]:
+        """The HTTP addresses other controllers were heard with last."""
+        kept = self._read().get("peers_http")
+        if not isinstance(kept, dict):
+            return {}
+        return {str(name): at for name, at in kept.items() if isinstance(at, str)}
+
+    def keep_peers_http(self, addresses: Mapping[str, str]) -> None:
+        if addresses and self.peers_http() != dict(addresses):
+            self._write(self._read() | {"peers_http": dict(addresses)})
 
     def next_group(self, stem: str) -> str:
         """A group nobody is in: a new member would wait for a dead one up to the session timeout."""

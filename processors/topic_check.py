@@ -22,6 +22,8 @@ from events.topics import (
     TOPICS,
     TopicSpec,
 )
+from processors.log_health import RESTORE
+from processors.log_reader import LogBroken
 
 CHECKED = (COMMANDS, OUTCOMES)
 ASK_TIMEOUT_S = 5.0
@@ -40,16 +42,20 @@ def prepare(
     *,
     local_cluster: bool,
     wait_ms: int,
+    has_history: bool = False,
     cancelled: Callable[[], bool] = lambda: False,
 ) -> None:
     """
     Create (local cluster only) and check the topics. Blocking; waits up to `wait_ms` for Kafka.
 
-    `cancelled` ends the waiting early. Raises TopicsUnfit.
+    `cancelled` ends the waiting early. With a history the commands topic must be there: an empty one in its place
+    would hide the loss. Raises TopicsUnfit, LogBroken.
     """
     admin = AdminClient({**LOG_CLIENT_SETTINGS, **kafka})
     present = _wait_for_topics(admin, kafka, wait_ms, cancelled)
     missing = [spec for spec in TOPICS if spec.name not in present]
+    if has_history and COMMANDS in missing:
+        raise LogBroken(f"Kafka has no topic {COMMANDS.name}, but its records were applied here: {RESTORE}")
     if missing and not local_cluster:
         names = ", ".join(spec.name for spec in missing)
         raise TopicsUnfit(f"Kafka has no topic {names}: create them with {_wanted(missing)}")

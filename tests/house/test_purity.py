@@ -19,13 +19,13 @@ FORBIDDEN = {
 SHELLS: dict[str, tuple[str, ...]] = {
     "processes and their parts": (
         "processors/controller_process.py", "processors/controller_log.py", "processors/faust_worker.py",
-        "processors/effect_runner.py",
+        "processors/effect_runner.py", "processors/log_watch.py", "processors/start_fold.py",
         "processors/namesrv_process.py", "processors/peers.py", "processors/outcome_publisher.py",
         "brokers/broker_process.py", "brokers/local_replica.py", "brokers/membership.py", "brokers/role_switch.py", "brokers/upkeep.py",
         "brokers/replica/driver.py", "brokers/replica/hooks.py", "lakehouse/landing_job.py",
     ),
     "Kafka": (
-        "events/producer.py", "processors/log_reader.py", "processors/topic_check.py", "brokers/event_reporter.py",
+        "events/producer.py", "processors/log_reader.py", "processors/topic_check.py", "processors/topic_identity.py", "brokers/event_reporter.py",
         "lakehouse/log_probe.py",
     ),
     "Spark and Delta": (
@@ -33,6 +33,7 @@ SHELLS: dict[str, tuple[str, ...]] = {
         "lakehouse/explain.py", "lakehouse/state_at.py",
     ),
     "sockets": (
+        "processors/snapshot_fetch.py",
         "brokers/remoting/calls.py", "brokers/remoting/client.py", "brokers/remoting/connection.py",
         "brokers/remoting/outbox.py", "brokers/remoting/server.py", "brokers/remoting/silence.py",
         "brokers/ha/transport.py", "brokers/controller_client.py", "brokers/namesrv_client.py",

@@ -118,25 +118,6 @@ async def test_a_snapshot_remembers_from_where_on_it_knows_every_command(tmp_pat
     assert list(written.recent.items()) == list(rig.folder.recent.items())
 
 
-async def test_a_watchdog_that_fails_stops_the_controller(tmp_path: Path) -> None:
-    halts: list[str] = []
-    log = ControllerLog(
-        ControllerConfig.model_validate({"controller_id": "c1", "data_dir": tmp_path, "kafka": {"bootstrap.servers": "127.0.0.1:1"}}),
-        on_record=lambda offset, data: None,
-        on_halt=halts.append,
-    )
-
-    async def stumble() -> None:
-        raise RuntimeError("planted")
-
-    watch = asyncio.ensure_future(stumble())
-    watch.add_done_callback(log._watch_ended)
-    await asyncio.gather(watch, return_exceptions=True)
-    await until(lambda: halts, "it stops")
-    assert "planted" in halts[0]
-    await log.close(snapshot=False)
-
-
 async def test_a_command_that_names_another_digest_stops_a_start_from_a_snapshot_but_not_one_from_the_whole_log(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

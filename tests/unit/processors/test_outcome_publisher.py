@@ -3,11 +3,13 @@
 import asyncio
 import socket
 
+from msgspec.structs import replace
+
 from events.outcomes import Outcome
 from events.producer import LogProducer
 from events.topics import OUTCOMES_TOPIC
 from processors.log_reader import LogReader
-from processors.outcome_publisher import OutcomePublisher, last_published
+from processors.outcome_publisher import OutcomePublisher, last_published, published_digest
 from tests.support.brokers import until
 from tests.support.mock_kafka import mock_kafka
 
@@ -29,6 +31,23 @@ async def test_the_newest_published_offset_is_read_back() -> None:
         assert results == [(4, True), (5, True), (6, True)]
         reader = LogReader(kafka)
         assert last_published(reader) == 6
+        reader.close()
+
+
+async def test_the_published_digest_of_a_command_is_found_behind_repeats_and_garbage() -> None:
+    with mock_kafka() as kafka:
+        loop = asyncio.get_running_loop()
+        publisher = OutcomePublisher(kafka, loop, lambda offset, ok: None, lambda why: None)
+        await publisher.warm_up()
+        stranger = LogProducer(kafka, OUTCOMES_TOPIC, loop)
+        stranger.append(b"not an outcome", lambda offset: None)
+        await stranger.close()
+        for offset in (0, 1, 2, 1, 2, 3, 2, 3, 4):
+            publisher.publish(replace(outcome(offset), digest=bytes([offset]) * 32))
+        await publisher.close()
+        reader = LogReader(kafka)
+        assert [published_digest(reader, offset) for offset in range(5)] == [bytes([offset]) * 32 for offset in range(5)]
+        assert published_digest(reader, 5) is None
         reader.close()
 
 

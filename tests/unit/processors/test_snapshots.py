@@ -55,3 +55,13 @@ def test_only_the_newest_few_are_kept(tmp_path: Path, rig: Rig) -> None:
         assert rig.alter(members, rig.state.sets["a"].sync_state_set_epoch).code == 0
         snapshots.write(rig.folder)
     assert len(snapshots.offsets()) == 2 and snapshots.offsets()[-1] == rig.folder.offset
+
+
+def test_the_file_of_the_newest_snapshot_that_is_old_enough_is_found_unread(tmp_path: Path, rig: Rig) -> None:
+    snapshots = SnapshotFolder(tmp_path, kept=2)
+    assert snapshots.newest_offset() == -1 and snapshots.newest_path(10**9) is None
+    path, early = snapshots.write(rig.folder), rig.folder.offset
+    rig.alter("1", 2)
+    snapshots.write(rig.folder)
+    assert snapshots.newest_offset() == rig.folder.offset
+    assert snapshots.newest_path(early) == (early, path)

@@ -19,3 +19,10 @@ def test_the_log_id_survives_and_a_torn_file_is_as_good_as_none(tmp_path: Path) 
         (tmp_path / "start-notes.json").write_text(torn)
         assert StartNotes(tmp_path).log_id() is None
         assert StartNotes(tmp_path).next_group("g") == "g-0"
+
+
+def test_where_others_give_out_snapshots_is_kept_until_something_else_is_heard(tmp_path: Path) -> None:
+    assert StartNotes(tmp_path).peers_http() == {}
+    StartNotes(tmp_path).keep_peers_http({"c2": "h:1"})
+    StartNotes(tmp_path).keep_peers_http({})
+    assert StartNotes(tmp_path).peers_http() == {"c2": "h:1"}

@@ -1,0 +1,110 @@
+"""
+Is the log still the one that was folded here, and does it still arrive? (P, design S11 and D7)
+
+Responsible for: judging what was seen at each look, and the words with the way out. One odd look proves
+nothing: after a change of Kafka's leader an answer may be old for a moment; a log made anew stays anew.
+Refuses to know: Kafka, threads, and who acts on the verdict.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from events.topics import COMMANDS_TOPIC
+
+LOOKS_BEHIND_MAX = 10
+"""The end offset of a new leader of the topic may stand behind for some seconds."""
+LOOKS_ODD_MAX = 3
+LOOKS_APART_MAX_S = 5.0
+"""After a longer pause of Kafka or of this process, waiting is counted anew."""
+RESTORE = (
+    "restore it (`regent controller rebuild --from-delta` makes it anew from the landed tables) or, for a new "
+    "cluster, remove this controller's data folder"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """
+    What Kafka said of the commands topic, and how far this controller is.
+
+    `topic_id` is "" when the topic does not exist, None when that was not learnt; `same` says whether the
+    record that was the newest applied one at the look before is still in its place (None: not learnt).
+    """
+
+    first: int
+    end: int
+    applied: int
+    """Offset of the next record the fold waits for."""
+    position: int
+    """Offset behind the record that Faust handed over last."""
+    delivered: int
+    """How many records Faust has handed over, repeats included."""
+    topic_id: str | None = None
+    same: bool | None = None
+
+
+class LogHealth:
+    """Judges one look after the other; the first reason is final."""
+
+    def __init__(self, topic_id: str | None, watchdog_s: float, now_s: float) -> None:
+        self._topic_id = topic_id
+        self._watchdog_s = watchdog_s
+        self._odd: dict[str, int] = {}
+        self._delivered = 0
+        self._waits_since = self._looked_at = now_s
+
+    def judge(self, look: Look, now_s: float) -> str | None:
+        """Why this controller must stop; None while all is well."""
+        return self._whole(look) or self._arrives(look, now_s)
+
+    def _whole(self, look: Look) -> str | None:
+        known, named = self._topic_id, look.topic_id
+        self._topic_id = known or named
+        gone = None if named is None else not named
+        return (
+            self._often("gone", gone, LOOKS_ODD_MAX, f"{COMMANDS_TOPIC} was deleted: {RESTORE}")
+            or self._often(
+                "anew", named != known if known and named else None, LOOKS_ODD_MAX,
+                f"{COMMANDS_TOPIC} was deleted and made anew (topic id {look.topic_id}, here {known}): {RESTORE}",
+            )
+            or self._often("first", look.first > 0, LOOKS_ODD_MAX, beginning_lost(look.first))
+            or self._often(
+                "changed", None if look.same is None else not look.same, LOOKS_ODD_MAX,
+                f"{COMMANDS_TOPIC} was cut and written anew: a record that was applied here is another one now; {RESTORE}",
+            )
+            or self._often("behind", look.end < look.applied, LOOKS_BEHIND_MAX, too_short(look.end, look.applied))
+        )  # fmt: skip
+
+    def _often(self, what: str, odd: bool | None, looks: int, reason: str) -> str | None:
+        """The reason, once it was odd so many looks in a row; what was not learnt (None) neither counts nor clears."""
+        if odd is not None:
+            self._odd[what] = self._odd.get(what, 0) + 1 if odd else 0
+        return reason if self._odd.get(what, 0) >= looks else None
+
+    def _arrives(self, look: Look, now_s: float) -> str | None:
+        """Faust must hand over something while the log is longer than what it has handed over."""
+        away = now_s - self._looked_at > LOOKS_APART_MAX_S
+        if look.delivered != self._delivered or look.position >= look.end or away:
+            self._waits_since = now_s
+        self._delivered, self._looked_at = look.delivered, now_s
+        waited_s = now_s - self._waits_since
+        if waited_s <= self._watchdog_s:
+            return None
+        return (
+            f"the log ends at {look.end}, but Faust has handed over nothing behind offset {look.position - 1} for "
+            f"{waited_s:.0f} s: it is stuck; starting again helps"
+        )
+
+
+def beginning_lost(first: int) -> str:
+    """The text for a log whose first records are gone."""
+    return (
+        f"{COMMANDS_TOPIC} begins at offset {first}: its beginning was deleted; set retention.ms=-1, retention.bytes=-1, "
+        f"cleanup.policy=delete and {RESTORE}"
+    )
+
+
+def too_short(end: int, applied: int) -> str:
+    """The text for a log that ends below what was applied."""
+    return f"{COMMANDS_TOPIC} ends at offset {end}, but {applied} records were applied here: it was cut or made anew; {RESTORE}"

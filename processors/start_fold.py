@@ -1,0 +1,197 @@
+"""
+The fold at the start of a controller: newest snapshot, then the rest of the log in bulk (design D4, S11).
+
+Responsible for: whether this is the log it was, which snapshot to begin with (own, or a peer's), proving it
+by the published digest, and telling how far it is. Blocking; belongs into a thread.
+Refuses to know: how a snapshot looks and how the log is followed afterwards.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections import deque
+from collections.abc import Callable
+from typing import TypeVar
+
+from events.outcomes import Outcome
+from events.topics import COMMANDS_TOPIC
+from processors import snapshot_codec, snapshot_fetch
+from processors.config import ControllerConfig
+from processors.fold import Folder, ReleaseTooOld
+from processors.log_reader import LogBroken, LogReader, LogUnreachable, check_bounds, check_first_record
+from processors.outcome_backlog import BACKLOG_MAX
+from processors.outcome_publisher import last_published, published_digest
+from processors.snapshots import SnapshotFolder
+from processors.start_notes import StartNotes
+
+_log = logging.getLogger(__name__)
+Answer = TypeVar("Answer")
+
+ASK_AGAIN_S = 0.5
+BEHIND_WAIT_S = 5.0
+"""A new leader of the topic may not know the end yet; a log that was cut stays short."""
+PROGRESS_EVERY_S = 2.0
+SNAPSHOT_WHILE_FOLDING_S = 30.0
+
+
+class StartFold:
+    """One start. `on_progress` gets every offset that was applied."""
+
+    def __init__(
+        self,
+        config: ControllerConfig,
+        reader: LogReader,
+        snapshots: SnapshotFolder,
+        notes: StartNotes,
+        *,
+        on_progress: Callable[[int], None],
+        cancelled: Callable[[], bool],
+    ) -> None:
+        self._config = config
+        self._reader = reader
+        self._snapshots = snapshots
+        self._notes = notes
+        self._on_progress = on_progress
+        self._cancelled = cancelled
+
+    def run(self) -> tuple[Folder, list[Outcome]]:
+        """
+        The folder at the end of the log, and the outcomes it applied beyond the newest published one.
+
+        Raises LogBroken, LogUnreachable.
+        """
+        published = self._patiently(lambda: last_published(self._reader))
+        end = self._end_of_whole_log(published)
+        folder = self._begin(published)
+        return folder, self._fold(folder, end, published)
+
+    def _end_of_whole_log(self, published: int) -> int:
+        known_id = self._notes.log_id()
+        needed = max(published + 1, self._snapshots.newest_offset() + 1, 1 if known_id else 0)
+        deadline = time.monotonic() + BEHIND_WAIT_S
+        while True:
+            first, end = self._patiently(lambda: self._reader.bounds(COMMANDS_TOPIC))
+            if end >= needed or time.monotonic() > deadline or self._cancelled():
+                break
+            time.sleep(ASK_AGAIN_S)
+        check_bounds(first, end, needed)
+        if end > 0:
+            record = self._patiently(lambda: self._reader.record(COMMANDS_TOPIC, 0))
+            self._notes.keep_log_id(check_first_record(record, self._config.cluster_id, known_id))
+        return end
+
+    # -- where to begin ----------------------------------------------------------------------------
+
+    def _begin(self, published: int) -> Folder:
+        """The newest snapshot that is proven, of this controller or, if that saves much, of another one."""
+        own = next((one for one in self._snapshots.newest_first(published) if self._proven(one, "own")), None)
+        begin = own or Folder()
+        if published - begin.offset > self._config.snapshot_fetch_gap:
+            begin = self._fetched(published, begin)
+        if begin.offset < 0 <= published:
+            _log.info("no snapshot can be used: the whole log is folded, %d records", published + 1)
+        return begin
+
+    def _fetched(self, published: int, own: Folder) -> Folder:
+        for peer, address in {**self._notes.peers_http(), **self._config.peers_http}.items():
+            begun = time.monotonic()
+            try:
+                data = snapshot_fetch.fetch(address, published, cancelled=self._cancelled)
+                folder = snapshot_codec.load(data)
+            except (snapshot_fetch.FetchFailed, snapshot_codec.SnapshotError, ValueError) as error:
+                _log.info("no snapshot from %s: %s", peer, error)
+                continue
+            if own.offset < folder.offset <= published and self._proven(folder, f"{peer}'s", must=True):
+                _log.info(
+                    "snapshot at offset %d fetched from %s: %d bytes in %.1f s",
+                    folder.offset, peer, len(data), time.monotonic() - begun,
+                )  # fmt: skip
+                self._snapshots.write(folder)
+                return folder
+        return own
+
+    def _proven(self, folder: Folder, whose: str, *, must: bool = False) -> bool:
+        """Compare with the digest that was published for that offset; without one only an own snapshot is believed."""
+        name = f"{whose} snapshot at offset {folder.offset}"
+        if folder.state.is_formed and folder.state.cluster_id != self._config.cluster_id:
+            _log.warning("%s is not used: it is of the cluster %r", name, folder.state.cluster_id)
+            return False
+        digest = self._patiently(lambda: published_digest(self._reader, folder.offset))
+        if digest is None:
+            _log.warning("%s cannot be compared: no outcome of that offset is published", name)
+            return not must
+        if digest != folder.digest:
+            _log.error("%s is not used: another digest was published for it, so it is of another history", name)
+            return False
+        return True
+
+    # -- the rest ----------------------------------------------------------------------------------
+
+    def _fold(self, folder: Folder, end: int, published: int) -> list[Outcome]:
+        unpublished: deque[Outcome] = deque(maxlen=BACKLOG_MAX)
+        start, begun = folder.next_offset, time.monotonic()
+        shown = kept = begun
+
+        def take(offset: int, data: bytes) -> None:
+            nonlocal shown, kept
+            try:
+                applied = folder.apply(offset, data)
+            except ReleaseTooOld as error:
+                raise LogBroken(f"offset {offset}: {error}; start a newer release") from None
+            if applied.digest_agrees is False:
+                self._disagreed(offset, from_snapshot=start > 0)
+            self._on_progress(offset)
+            if offset > published:
+                unpublished.append(applied.outcome)
+            now = time.monotonic()
+            if now - shown > PROGRESS_EVERY_S:
+                shown = now
+                _log.info("folding: %s", progress_text(offset + 1 - start, end - start, now - begun))
+            if now - kept > SNAPSHOT_WHILE_FOLDING_S and offset <= published:
+                kept = now
+                self._snapshots.write(folder)
+
+        while folder.next_offset < end:
+            at = folder.next_offset
+            try:
+                self._reader.read(COMMANDS_TOPIC, at, end, take)
+            except LogUnreachable:
+                if folder.next_offset == at or self._cancelled():
+                    raise
+        if end > start:
+            _log.info("folded %s", progress_text(end - start, end - start, time.monotonic() - begun))
+        if end - start >= self._config.snapshot_every_offsets:
+            self._snapshots.write(folder)
+        return list(unpublished)
+
+    def _disagreed(self, offset: int, *, from_snapshot: bool) -> None:
+        """The issuer of this command had folded another history (D7). Folded from record 0 on, ours is what the log
+        says: a controller that was wrong once must not keep all others from starting for ever."""
+        what = f"the command at offset {offset} names another digest than the one folded here"
+        if from_snapshot:
+            folder = self._config.data_dir / "snapshots"
+            raise LogBroken(f"{what}: move {folder} away, so that the whole log is folded again")
+        _log.error("%s from the whole log: its issuer was wrong; run `regent verify`", what)
+
+    def _patiently(self, ask: Callable[[], Answer]) -> Answer:
+        return patiently(ask, self._config.kafka_wait_ms / 1000, self._cancelled)
+
+
+def patiently(ask: Callable[[], Answer], wait_s: float, cancelled: Callable[[], bool]) -> Answer:
+    """Ask until there is an answer. Raises LogUnreachable after `wait_s`, or when it is `cancelled`."""
+    deadline = time.monotonic() + wait_s
+    while True:
+        try:
+            return ask()
+        except LogUnreachable:
+            if time.monotonic() > deadline or cancelled():
+                raise
+        time.sleep(ASK_AGAIN_S)
+
+
+def progress_text(done: int, total: int, seconds: float) -> str:
+    """`1200 of 5000 records, 38000/s, 3 s left`."""
+    rate = done / seconds if seconds > 0 else 0.0
+    left = f", {(total - done) / rate:.0f} s left" if done < total and rate > 0 else f" in {seconds:.1f} s"
+    return f"{done} of {total} records, {rate:.0f}/s{left}"

@@ -1,0 +1,156 @@
+"""Where a controller begins: which snapshot is believed, which is fetched, what is refused (design D4, S11)."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from pathlib import Path
+
+import pytest
+
+from events.producer import LogProducer
+from events.topics import COMMANDS_TOPIC
+from processors import snapshot_codec
+from processors.config import ControllerConfig
+from processors.fold import Folder
+from processors.log_reader import LogBroken, LogReader
+from processors.outcome_publisher import OutcomePublisher
+from processors.snapshots import SnapshotFolder
+from processors.start_fold import StartFold, progress_text
+from processors.start_notes import StartNotes
+from tests.support.controller_rig import Rig
+from tests.support.mock_kafka import mock_kafka
+from tests.unit.processors.test_snapshot_fetch import answering
+
+
+async def fill(kafka: dict[str, str], rig: Rig) -> None:
+    loop = asyncio.get_running_loop()
+    commands = LogProducer(kafka, COMMANDS_TOPIC, loop)
+    outcomes = OutcomePublisher(kafka, loop, lambda offset, ok: None, lambda why: None)
+    await outcomes.warm_up()
+    for record in rig.log.records:
+        commands.append(record, lambda offset: None)
+    for outcome in rig.published:
+        outcomes.publish(outcome)
+    await commands.close(timeout_s=20)
+    await outcomes.close()
+
+
+class Start:
+    """One start in a folder of its own; `folded` are the offsets that were really read."""
+
+    def __init__(self, folder: Path, kafka: dict[str, str], **changes: object) -> None:
+        fields = {"controller_id": "c1", "cluster_id": "cluster", "data_dir": folder, "kafka": kafka, "snapshot_fetch_gap": 3}
+        self.config = ControllerConfig.model_validate(fields | changes)
+        self.snapshots = SnapshotFolder(folder / "snapshots", 3)
+        self.notes = StartNotes(folder)
+        self.kafka = kafka
+        self.folded: list[int] = []
+
+    async def run(self) -> Folder:
+        reader = LogReader(self.kafka)
+        start = StartFold(
+            self.config, reader, self.snapshots, self.notes, on_progress=self.folded.append, cancelled=lambda: False
+        )
+        try:
+            return (await asyncio.to_thread(start.run))[0]
+        finally:
+            reader.close()
+
+
+def history(alterations: int = 4) -> tuple[Rig, Folder]:
+    """A rig with a history, and its folder half way."""
+    rig = Rig().lead().three()
+    half = rig.folder.copy()
+    for number in range(alterations):
+        rig.alter("1,2" if number % 2 == 0 else "1,2,3", rig.state.sets["a"].sync_state_set_epoch)
+    return rig, half
+
+
+async def test_the_newest_snapshot_bounds_what_is_folded(tmp_path: Path) -> None:
+    rig, half = history()
+    with mock_kafka() as kafka:
+        await fill(kafka, rig)
+        start = Start(tmp_path, kafka, snapshot_fetch_gap=1_000)
+        start.snapshots.write(half)
+        folder = await start.run()
+    assert folder.digest == rig.folder.digest
+    assert start.folded == list(range(half.offset + 1, rig.folder.offset + 1))
+
+
+async def test_a_missing_snapshot_is_fetched_from_a_peer_proven_and_kept(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    rig, half = history()
+    data = snapshot_codec.dump(half)
+    with mock_kafka() as kafka, answering(200, data) as (peer, asked):
+        await fill(kafka, rig)
+        start = Start(tmp_path, kafka, peers_http={"c0": "127.0.0.1:1", "c2": peer})
+        folder = await start.run()
+    assert asked == [f"/snapshot?not_above={rig.folder.offset}"]
+    assert folder.digest == rig.folder.digest and start.folded[0] == half.offset + 1
+    assert start.snapshots.offsets() == [half.offset]
+    assert "no snapshot from c0" in caplog.text and f"snapshot at offset {half.offset} fetched from c2" in caplog.text
+
+
+@pytest.mark.parametrize("kind", ["garbage", "other version", "other history", "other cluster", "from the future"])
+async def test_a_peers_snapshot_that_is_not_of_this_history_is_never_used(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, kind: str
+) -> None:
+    rig, half = history()
+    stranger, _ = history(alterations=30)
+    stranger.folder.offset, good = half.offset, snapshot_codec.dump(half)
+    future = half.copy()
+    future.offset = 10_000
+    data = {
+        "garbage": b"<html>", "other version": good.replace(b"regent-snapshot ", b"regent-snapshot 9", 1),
+        "other history": snapshot_codec.dump(stranger.folder), "from the future": snapshot_codec.dump(future),
+        "other cluster": good.replace(b'"cluster"', b'"another"'),
+    }[kind]  # fmt: skip
+    with mock_kafka() as kafka, answering(200, data) as (peer, _):
+        await fill(kafka, rig)
+        start = Start(tmp_path, kafka, peers_http={"c2": peer})
+        folder = await start.run()
+    assert folder.digest == rig.folder.digest and start.folded == list(range(rig.folder.offset + 1))
+    assert half.offset not in start.snapshots.offsets()
+
+
+async def test_an_own_snapshot_of_another_history_is_passed_over(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    rig, half = history()
+    other, _ = history(alterations=30)
+    other.folder.offset = half.offset + 1
+    with mock_kafka() as kafka:
+        await fill(kafka, rig)
+        start = Start(tmp_path, kafka)
+        start.snapshots.write(half)
+        start.snapshots.write(other.folder)
+        folder = await start.run()
+    assert folder.digest == rig.folder.digest and start.folded[0] == half.offset + 1
+    assert "another digest was published for it" in caplog.text
+
+
+async def test_a_log_that_ends_below_a_snapshot_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("processors.start_fold.BEHIND_WAIT_S", 0.0)
+    rig, _ = history()
+    longer, _ = history(alterations=30)
+    with mock_kafka() as kafka:
+        await fill(kafka, rig)
+        start = Start(tmp_path, kafka)
+        start.snapshots.write(longer.folder)
+        with pytest.raises(LogBroken, match="was cut or made anew.*rebuild --from-delta"):
+            await start.run()
+
+
+async def test_a_long_fold_leaves_a_snapshot_so_that_the_next_start_is_short(tmp_path: Path) -> None:
+    rig, _ = history()
+    with mock_kafka() as kafka:
+        await fill(kafka, rig)
+        first = Start(tmp_path, kafka, snapshot_every_offsets=5)
+        await first.run()
+        second = Start(tmp_path, kafka)
+        assert (await second.run()).digest == rig.folder.digest
+    assert len(first.folded) == rig.folder.offset + 1 and second.folded == []
+
+
+def test_progress_names_the_rate_and_the_time_left() -> None:
+    assert progress_text(1_000, 5_000, 2.0) == "1000 of 5000 records, 500/s, 8 s left"
+    assert progress_text(5_000, 5_000, 10.0) == "5000 of 5000 records, 500/s in 10.0 s"
