@@ -64,13 +64,6 @@ def release() -> str:
         return "source"
 
 
-def _leave_for_sure(after_s: float) -> None:
-    """A client that hangs must not keep a halted controller half alive: its standby waits for closed connections."""
-    timer = threading.Timer(after_s, os._exit, (EXIT_HALTED,))
-    timer.daemon = True
-    timer.start()
-
-
 class ControllerProcess:
     """One controller. `start`, then `serve` until `stop` is called or something halts it."""
 
@@ -156,9 +149,15 @@ class ControllerProcess:
     async def close(self) -> None:
         """Stop everything that `start` started, also a half finished start."""
         self._closing = True
+        # A client that hangs must not keep a halted controller half alive: its standby waits for closed connections.
+        at_the_latest = threading.Timer(CLOSE_MAX_S, os._exit, (EXIT_HALTED,))
+        at_the_latest.daemon = True
+        if self._halt_reason is not None:
+            at_the_latest.start()
         await self._server.close()
         await self._outbound.close()
         await self._log.close(snapshot=self._halt_reason is None)
+        at_the_latest.cancel()
 
     def _end(self, code: int) -> None:
         if self._ended is not None and not self._ended.done():
@@ -168,7 +167,6 @@ class ControllerProcess:
         if self._halt_reason is None:
             self._halt_reason = reason
             _log.critical("%s stops: %s", self._config.controller_id, reason)
-            _leave_for_sure(CLOSE_MAX_S)
         self._end(EXIT_HALTED)
 
     async def _tick(self) -> None:
