@@ -52,7 +52,7 @@ class CommandDesk:
         command_id = gateway.command_id_of(request)
         before = None if command_id is None else self._pending.get(command_id)
         if before is not None and not before.unknown:
-            before.waiters.append(waiter)
+            self._pending.join(before, waiter)
             return []
         command_id = command_id or next(context.ids)
         requested_by = request.ext.get(FORWARDED_FOR, waiter.peer)
@@ -163,11 +163,13 @@ class CommandDesk:
 
     def expire(self) -> list[Effect]:
         """Code 1, *unknown*, to those whose deadline has passed."""
-        waited_ms = self._context.config.request_deadline_ms
+        waited_ms, now_ms = self._context.config.request_deadline_ms, self._context.now_ms
+        late = self._pending.impatient(now_ms)
+        for pending in self._pending.expired(now_ms):
+            late += pending.waiters
         return [
             effect
-            for pending in self._pending.expired(self._context.now_ms)
-            for waiter in pending.waiters
+            for waiter in late
             for effect in waiter.answer(responses.unknown(waiter.request, waited_ms))
         ]
 

@@ -93,7 +93,7 @@ class ControllerCore:
     ) -> list[Effect]:
         """Take a request; the answer may come now, later, or (one-way) never."""
         self._context.clock(now_ms, wall_ms)
-        return self._guarded(Waiter(conn_id, peer, request))
+        return self._guarded(Waiter(conn_id, peer, request, now_ms))
 
     def _guarded(self, waiter: Waiter) -> list[Effect]:
         try:

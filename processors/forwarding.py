@@ -55,7 +55,7 @@ class ForwardingDesk:
             Forwarded(
                 waiter,
                 replace(waiter.request, ext=ext),
-                deadline_ms=now_ms + self._deadline_ms,
+                deadline_ms=waiter.answer_by_ms(self._deadline_ms, now_ms),
                 leaderless_until_ms=now_ms + LEADERLESS_WAIT_MS,
                 not_before_ms=now_ms,
             )

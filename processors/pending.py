@@ -31,6 +31,12 @@ class Waiter:
     conn_id: int
     peer: str
     request: RemotingCommand
+    arrived_ms: int | None = None
+    """When it came to this controller (monotonic): whichever desk holds it, it waits no longer than the deadline."""
+
+    def answer_by_ms(self, deadline_ms: int, now_ms: int) -> int:
+        """The moment by which it must have been answered."""
+        return (now_ms if self.arrived_ms is None else self.arrived_ms) + deadline_ms
 
     def answer(self, response: RemotingCommand) -> list[fx.Effect]:
         """The answer on its way; a one-way request never gets one, however late (controller.md 1)."""
@@ -57,6 +63,8 @@ class PendingCommands:
     def __init__(self, deadline_ms: int) -> None:
         self._deadline_ms = deadline_ms
         self._by_id: dict[bytes, PendingCommand] = {}
+        # Those with somebody who had waited elsewhere before: their time is over sooner.
+        self._hurried: dict[bytes, PendingCommand] = {}
 
     def __len__(self) -> int:
         return len(self._by_id)
@@ -70,12 +78,24 @@ class PendingCommands:
 
     def add(self, pending: PendingCommand) -> None:
         """A repeat of an id joins those who wait already."""
-        before = self._by_id.pop(pending.command_id, None)
+        before = self.take(pending.command_id)
         if before is not None:
             pending.waiters[:0] = before.waiters
         self._by_id[pending.command_id] = pending
+        for waiter in pending.waiters:
+            self._note_hurry(pending, waiter)
+
+    def join(self, pending: PendingCommand, waiter: Waiter) -> None:
+        """One more who waits for a command under way."""
+        pending.waiters.append(waiter)
+        self._note_hurry(pending, waiter)
+
+    def _note_hurry(self, pending: PendingCommand, waiter: Waiter) -> None:
+        if waiter.arrived_ms is not None and waiter.arrived_ms < pending.issued_ms:
+            self._hurried[pending.command_id] = pending
 
     def take(self, command_id: bytes) -> PendingCommand | None:
+        self._hurried.pop(command_id, None)
         return self._by_id.pop(command_id, None)
 
     def has(self, purpose: Purpose) -> bool:
@@ -94,5 +114,15 @@ class PendingCommands:
                 break
             late.append(pending)
         for pending in late:
-            del self._by_id[pending.command_id]
+            self.take(pending.command_id)
+        return late
+
+    def impatient(self, now_ms: int) -> list[Waiter]:
+        """Those who came from another desk and whose own time is over; the command stays."""
+        late: list[Waiter] = []
+        for pending in self._hurried.values():
+            for waiter in tuple(pending.waiters):
+                if now_ms >= waiter.answer_by_ms(self._deadline_ms, pending.issued_ms):
+                    pending.waiters.remove(waiter)
+                    late.append(waiter)
         return late

@@ -49,7 +49,8 @@ class ReadDesk:
         """Do `serve` when the fold has passed the end that the log has now; code 1 when that takes too long."""
         if self._barrier.is_full:
             return busy(waiter)
-        deadline_ms = self._context.now_ms + self._context.config.request_deadline_ms
+        context = self._context
+        deadline_ms = waiter.answer_by_ms(context.config.request_deadline_ms, context.now_ms)
         self._barrier.add((waiter, serve), deadline_ms)
         return self.ask()
 

@@ -33,3 +33,17 @@ def test_purposes_are_found() -> None:
     assert not pending.has(Purpose.REQUEST) and pending.oldest_age_ms(5) == 0
     pending.add(command(1))
     assert pending.has(Purpose.REQUEST) and not pending.has(Purpose.CLAIM) and not pending.is_full
+
+
+def test_who_has_waited_elsewhere_before_waits_no_longer_than_the_deadline() -> None:
+    commands = PendingCommands(2_500)
+    early = Waiter(1, "a:1", RemotingCommand.request(1001), arrived_ms=1_000)
+    fresh = Waiter(2, "b:1", RemotingCommand.request(1001), arrived_ms=3_000)
+    pending = PendingCommand(b"1" * 16, Purpose.REQUEST, 3_000, 1, {}, [fresh])
+    commands.add(pending)
+    commands.join(pending, early)
+    assert commands.impatient(3_499) == []
+    assert commands.impatient(3_500) == [early]
+    assert commands.impatient(3_501) == []
+    assert commands.get(b"1" * 16) is pending and pending.waiters == [fresh]
+    assert commands.expired(5_500) == [pending]
