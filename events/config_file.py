@@ -22,17 +22,32 @@ class ConfigError(ValueError):
 
 def load_config(model: type[Model], path: str | Path | None, overrides: Mapping[str, Any] | None = None) -> Model:
     """The TOML file (None: flags only) with `overrides` over it; overrides of None say nothing. Raises ConfigError."""
-    fields: dict[str, Any] = {}
-    if path is not None:
-        try:
-            fields = tomllib.loads(Path(path).read_text(encoding="utf-8"))
-        except OSError as error:
-            raise ConfigError(f"{path} cannot be read: {error.strerror}") from None
-        except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-            raise ConfigError(f"{path} is not TOML: {error}") from None
-    fields.update({key: value for key, value in (overrides or {}).items() if value is not None})
+    return checked(model, path, {} if path is None else read_toml(path), overrides)
+
+
+def read_bytes(path: str | Path) -> bytes:
+    """The file. Raises ConfigError."""
     try:
-        return model.model_validate(fields)
+        return Path(path).read_bytes()
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be read: {error.strerror}") from None
+
+
+def read_toml(path: str | Path) -> dict[str, Any]:
+    """The file's tables. Raises ConfigError."""
+    try:
+        return tomllib.loads(read_bytes(path).decode("utf-8"))
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise ConfigError(f"{path} is not TOML: {error}") from None
+
+
+def checked(
+    model: type[Model], path: str | Path | None, fields: Mapping[str, Any], overrides: Mapping[str, Any] | None = None
+) -> Model:
+    """The model of `fields` (what stood in `path`) with `overrides` over them. Raises ConfigError."""
+    given = {key: value for key, value in (overrides or {}).items() if value is not None}
+    try:
+        return model.model_validate({**fields, **given})
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(map(str, first["loc"])) or "configuration"

@@ -1,22 +1,30 @@
-"""The configuration of a controller, read from TOML and flags.
+"""The configuration of a controller, read from TOML or RocketMQ's properties, and flags.
 
 Responsible for: names, defaults, limits, one clear error for an unreadable or contradictory file.
-Refuses to know: what the settings do.
+Refuses to know: what the settings do, and what RocketMQ calls them (`rocketmq_names`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from ipaddress import ip_network
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from immutables import Map
+from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, field_validator, model_validator
 
 from brokers.remoting.connection import split_address
-from events.config_file import ConfigError, kafka_texts, load_config
-from processors.state import setting_is_valid
+from events.config_file import ConfigError, checked, kafka_texts, read_bytes, read_toml
+from processors import config_text
+from processors.properties import PropertiesRejected, parse
+from processors.rocketmq_names import KAFKA_PREFIX, OUR_KERNEL, Contradiction, is_known, metrics_names, translate
+from processors.state import ControllerState, setting_is_valid
 
 __all__ = ["ConfigError", "ControllerConfig", "load"]
+
+PROPERTIES_SUFFIXES = (".properties", ".conf")
+ANY_HOSTS = ("0.0.0.0", "::")
 
 
 class ControllerConfig(BaseModel):
@@ -37,12 +45,14 @@ class ControllerConfig(BaseModel):
     advertise: str = ""
     peers: dict[str, str] = {}
     peers_http: dict[str, str] = {}
+    advertise_by_network: dict[str, str] = {}
     data_dir: Path
     kafka: dict[str, str]
     local_cluster: bool = False
     settings: dict[str, str] = {}
     tick_ms: int = Field(25, ge=5, le=1_000)
     request_deadline_ms: int = Field(2_500, ge=100, le=60_000)
+    requests_max: int = Field(20_000, ge=1, le=1_000_000)
     snapshot_every_offsets: int = Field(5_000, ge=1)
     snapshot_fetch_gap: int = Field(20_000, ge=0)
     snapshots_kept: int = Field(3, ge=1, le=100)
@@ -57,6 +67,17 @@ class ControllerConfig(BaseModel):
         if value:
             split_address(value)
         return value.strip()
+
+    _notes: tuple[str, ...] = PrivateAttr(())
+    _shown: Mapping[str, str] = PrivateAttr({})
+
+    @field_validator("advertise_by_network")
+    @classmethod
+    def _networks(cls, value: dict[str, str]) -> dict[str, str]:
+        for network, address in value.items():
+            ip_network(network)
+            split_address(address)
+        return value
 
     @field_validator("peers", "peers_http")
     @classmethod
@@ -77,6 +98,8 @@ class ControllerConfig(BaseModel):
         for name, value in self.settings.items():
             if not setting_is_valid(name, value):
                 raise ValueError(f"settings: {name} = {value!r} is not a setting that rules read")
+        if split_address(self.advertised)[0] in ANY_HOSTS:
+            raise ValueError("advertise must say where others reach this controller: listen names every address")
         return self
 
     @property
@@ -84,7 +107,93 @@ class ControllerConfig(BaseModel):
         """The address others are told: `advertise`, else `listen`."""
         return self.advertise or self.listen
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What to say about the file when the process starts: names that were accepted and do nothing."""
+        return self._notes
+
+    def startup(self) -> dict[str, str]:
+        """What was decided when this process started, under RocketMQ's names (for 1010 and `-p`)."""
+        host, port = split_address(self.listen)
+        members = {self.controller_id: self.advertised, **self.peers}
+        return {
+            **self._shown,
+            "bindAddress": host,
+            "listenPort": str(port),
+            "controllerType": OUR_KERNEL,
+            "controllerDLegerGroup": self.cluster_id,
+            "controllerDLegerSelfId": self.controller_id,
+            "controllerDLegerPeers": ";".join(f"{one}-{members[one]}" for one in sorted(members)),
+            "controllerStorePath": str(self.data_dir),
+            "controllerRequestThreadPoolQueueCapacity": str(self.requests_max),
+            "serverChannelMaxIdleTimeSeconds": str(self.idle_timeout_ms // 1000),
+            **metrics_names(getattr(self, "http_listen", "")),
+            **{KAFKA_PREFIX + name: value for name, value in self.kafka.items()},
+        }
+
+    def text(self) -> str:
+        """The whole in force before the log says more, as properties (`-p`)."""
+        return config_text.shown(self.startup(), ControllerState(settings=Map(self.settings))).decode()
+
 
 def load(path: str | Path | None, overrides: Mapping[str, Any] | None = None) -> ControllerConfig:
-    """The TOML file (None: flags only) with `overrides` over it; overrides of None say nothing. Raises ConfigError."""
-    return load_config(ControllerConfig, path, overrides)
+    """
+    The file (None: flags only) with `overrides` over it; overrides of None say nothing. Raises ConfigError.
+
+    `*.properties` and `*.conf` are Java's properties, everything else TOML; both know RocketMQ's names and ours.
+    """
+    if path is None:
+        return checked(ControllerConfig, None, {}, overrides)
+    properties = Path(path).suffix in PROPERTIES_SUFFIXES
+    try:
+        own, theirs, notes = _properties(read_bytes(path)) if properties else _toml(read_toml(path))
+        done = translate(theirs)
+    except (PropertiesRejected, Contradiction) as error:
+        raise ConfigError(f"{path}: {error}") from None
+    if "http_listen" not in ControllerConfig.model_fields:
+        done.fields.pop("http_listen", None)
+    config = checked(ControllerConfig, path, _merged(path, own, done.fields), overrides)
+    config._notes, config._shown = (*notes, *done.notes), done.shown
+    return config
+
+
+def _toml(tables: dict[str, Any]) -> tuple[dict[str, Any], dict[str, str], list[str]]:
+    """(our fields, RocketMQ's names, notes); whatever is neither stays with ours, where it is refused."""
+    own: dict[str, Any] = {}
+    theirs: dict[str, str] = {}
+    for name, value in tables.items():
+        if name not in ControllerConfig.model_fields and is_known(name) and isinstance(value, str | int):
+            theirs[name] = str(value).lower() if isinstance(value, bool) else str(value)
+        else:
+            own[name] = value
+    return own, theirs, []
+
+
+def _properties(data: bytes) -> tuple[dict[str, Any], dict[str, str], list[str]]:
+    """As `_toml`; a table's entry is `table.key`. Unknown names are noted: files of RocketMQ often hold some."""
+    own: dict[str, Any] = {}
+    theirs: dict[str, str] = {}
+    notes: list[str] = []
+    for name, value in parse(data).items():
+        table, dot, key = name.partition(".")
+        if is_known(name):
+            theirs[name] = value
+        elif name in ControllerConfig.model_fields:
+            own[name] = value.strip()
+        elif dot and table in ControllerConfig.model_fields:
+            own.setdefault(table, {})[key] = value.strip()
+        else:
+            notes.append(f"{name} is not known here")
+    return own, theirs, notes
+
+
+def _merged(path: str | Path, own: dict[str, Any], theirs: dict[str, Any]) -> dict[str, Any]:
+    merged = dict(own)
+    for name, value in theirs.items():
+        mine = merged.get(name)
+        if isinstance(mine, dict) and isinstance(value, dict):
+            value = _merged(path, mine, value)
+        elif mine is not None and str(mine) != str(value):
+            raise ConfigError(f"{path}: {name} is {mine}, and under RocketMQ's name {value}")
+        merged[name] = value
+    return merged

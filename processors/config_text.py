@@ -10,6 +10,7 @@ from collections.abc import Mapping
 
 from processors import settings_in_force
 from processors.properties import dump
+from processors.rocketmq_names import STARTUP_NAMES
 from processors.state import ControllerState
 
 BLACK_LIST = "configBlackList"
@@ -43,9 +44,8 @@ def touches_black_list(asked: Mapping[str, str], startup: Mapping[str, str]) -> 
 
 def fixed_at_start(asked: Mapping[str, str], startup: Mapping[str, str]) -> list[str]:
     """The names with another value than the one this controller started with; unknown names are ignored."""
-    recorded = settings_in_force.names()
     return sorted(
         name
         for name, value in asked.items()
-        if name in startup and name not in recorded and value.strip() != startup[name].strip()
+        if (name in startup or name in STARTUP_NAMES) and value.strip() != startup.get(name, "").strip()
     )

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from processors.config import ConfigError, load
+from processors.properties import parse
 
 TEXT = """
 controller_id = "c1"
@@ -31,7 +32,9 @@ def written(folder: Path, text: str = TEXT) -> Path:
 def test_bind_and_advertised_addresses_are_apart(tmp_path: Path) -> None:
     config = load(written(tmp_path))
     assert (config.listen, config.advertised) == ("0.0.0.0:9878", "10.0.0.1:9878")
-    assert load(written(tmp_path), {"advertise": ""}).advertised == "0.0.0.0:9878"
+    assert load(written(tmp_path), {"advertise": "", "listen": "10.0.0.7:1"}).advertised == "10.0.0.7:1"
+    with pytest.raises(ConfigError, match="advertise must say"):
+        load(written(tmp_path), {"advertise": ""})
 
 
 def test_kafka_settings_are_passed_on_as_texts(tmp_path: Path) -> None:
@@ -62,3 +65,61 @@ def test_what_is_wrong_is_said_in_one_line(tmp_path: Path, change: tuple[str, st
 def test_a_missing_file_is_said(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="cannot be read"):
         load(tmp_path / "nosuch.toml")
+
+
+JAVA = """
+# three controllers
+controllerDLegerGroup = group1
+controllerDLegerPeers = n0-10.0.0.1:9878;\\
+    n1-10.0.0.2:9878
+controllerDLegerSelfId = n0
+controllerStorePath = /data/controller
+enableElectUncleanMaster = true
+mappedFileSize = 4194304
+kafka.bootstrap.servers = k:9092
+kafka.sasl.password = geheim
+advertise_by_network.192.168.0.0/16 = 192.168.0.1:9878
+tick_ms = 10
+brokerIP1 = 10.0.0.1
+"""
+
+
+def java(folder: Path, text: str = JAVA) -> Path:
+    path = folder / "controller.properties"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_a_properties_file_of_rocketmq_is_enough(tmp_path: Path) -> None:
+    config = load(java(tmp_path))
+    assert (config.cluster_id, config.controller_id, config.listen, config.advertised) == ("group1", "n0", "0.0.0.0:9878", "10.0.0.1:9878")
+    assert config.peers == {"n1": "10.0.0.2:9878"} and str(config.data_dir) == "/data/controller"
+    assert config.settings == {"enableElectUncleanMaster": "true"} and config.kafka["bootstrap.servers"] == "k:9092"
+    assert config.advertise_by_network == {"192.168.0.0/16": "192.168.0.1:9878"} and config.tick_ms == 10
+    assert config.notes == ("brokerIP1 is not known here", "mappedFileSize has no meaning here: Kafka keeps the log")
+
+
+def test_the_same_names_stand_in_toml_beside_ours(tmp_path: Path) -> None:
+    text = TEXT.replace('controller_id = "c1"', 'controllerDLegerSelfId = "c1"\nenableElectUncleanMaster = true\nmappedFileSize = 4096')
+    config = load(written(tmp_path, text))
+    assert config.controller_id == "c1" and config.settings == {"enableElectUncleanMaster": "true"} and len(config.notes) == 1
+
+
+@pytest.mark.parametrize(("text", "said"), [
+    (JAVA + "controller_id = c1\n", "controller_id is c1, and under RocketMQ's name n0"),
+    (JAVA + "listenPort = 1\n", "listenPort is 1"),
+    (JAVA + "x = \\u00zz\n", "no letter"),
+    (JAVA + "advertise_by_network.nowhere = h:1\n", "advertise_by_network"),
+    (JAVA.replace("kafka.bootstrap.servers = k:9092", ""), "bootstrap.servers"),
+])  # fmt: skip
+def test_a_contradiction_names_the_file_and_both_sides(tmp_path: Path, text: str, said: str) -> None:
+    with pytest.raises(ConfigError, match=said) as caught:
+        load(java(tmp_path, text))
+    assert "controller.properties" in str(caught.value) and "\n" not in str(caught.value)
+
+
+def test_the_effective_configuration_is_a_properties_text_without_secrets(tmp_path: Path) -> None:
+    shown = parse(load(java(tmp_path)).text())
+    assert shown["controllerDLegerPeers"] == "n0-10.0.0.1:9878;n1-10.0.0.2:9878" and shown["listenPort"] == "9878"
+    assert shown["enableElectUncleanMaster"] == "true" and shown["mappedFileSize"] == "4194304"
+    assert shown["kafka.sasl.password"] == "******" and list(shown) == sorted(shown)

@@ -34,3 +34,5 @@ def test_the_black_list_always_holds_three_names_and_those_of_the_file() -> None
 def test_a_start_up_value_may_be_repeated_but_not_changed() -> None:
     assert config_text.fixed_at_start({"listenPort": "9878 ", "unknown": "1"}, STARTUP) == []
     assert config_text.fixed_at_start({"listenPort": "1"}, STARTUP) == ["listenPort"]
+    assert config_text.fixed_at_start({"mappedFileSize": "1"}, STARTUP) == ["mappedFileSize"]
+    assert config_text.fixed_at_start({"enableElectUncleanMaster": "true"}, STARTUP) == []
