@@ -77,6 +77,8 @@ class PublishDesk:
             self._ask_due_ms = self._context.now_ms + ASK_AGAIN_MS
             return []
         self._ask_due_ms = None
+        # The newest record may be a late repeat of a former leader; what was published before stays published.
+        offset = max(offset, self._backlog.published_offset)
         if self._failed_offset is not None:
             offset = min(offset, self._failed_offset - 1)
         if self._backlog.resume(offset):

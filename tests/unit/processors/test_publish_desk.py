@@ -97,3 +97,13 @@ def test_an_outcome_that_failed_is_not_hidden_by_later_ones_that_got_through() -
     desk.result(1, ok=True)
     desk.result(2, ok=True)
     assert desk.published_offset == 2
+
+
+def test_a_late_repeat_at_the_end_of_the_topic_does_not_hide_what_is_known_to_be_published() -> None:
+    context = CoreContext(CoreConfig("c1", "h:1", "cluster"), Folder(offset=9), iter([]))
+    desk = PublishDesk(context)
+    desk.preload([outcome(8), outcome(9), outcome(10)])
+    desk.published_elsewhere(9)
+    context.leadership.note_state(2, "c1", own_claim=True, now_ms=0)
+    (question,) = desk.start()
+    assert offsets(desk.last_published(question.token, 7)) == [10]
