@@ -27,7 +27,7 @@ from infra.problems import EXIT_DONE, EXIT_USAGE, Problem
 
 LOG_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")
 # options of this command itself, not of the process
-OWN = ("config", "log_file", "log_level", "wait_for_start", "verb")
+OWN = ("config", "log_file", "log_level", "wait_for_start", "print_config", "verb")
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ RUNNABLE = {
 
 def add_arguments(parser: argparse.ArgumentParser, verb: str) -> None:
     """--config, --log-file, --log-level, and one flag per field of the model."""
-    parser.add_argument("--config", metavar="FILE", type=Path, help="TOML file; flags win over it")
+    parser.add_argument("-c", "--config", metavar="FILE", type=Path, help="TOML file; flags win over it" + (", or Java properties" if verb == "controller" else ""))
     if verb != "kafka":
         parser.add_argument("--log-file", metavar="FILE", type=Path, help="rotating log file (default: stderr)")
         parser.add_argument("--log-level", choices=LOG_LEVELS, default="INFO", help="default INFO")
@@ -58,6 +58,8 @@ def add_arguments(parser: argparse.ArgumentParser, verb: str) -> None:
             "--wait-for-start", action="store_true",
             help="load everything, then begin when a line comes on standard input (a supervisor's spare)",
         )
+    if hasattr(_model(verb), "text"):
+        parser.add_argument("-p", "--print-config", action="store_true", help="print the configuration in force, and end")
     settings = parser.add_argument_group("settings (the names in the TOML file, with _ for -)")
     for name, field in _model(verb).model_fields.items():
         _add_field(settings, name, field.annotation, field.default, field.is_required())
@@ -142,6 +144,9 @@ def run(arguments: argparse.Namespace) -> int:
     """Run the process until it ends or is told to stop (SIGTERM, SIGINT: a clean stop, exit code 0)."""
     verb = arguments.verb
     config = load_config(verb, arguments.config, overrides(arguments, verb))
+    if getattr(arguments, "print_config", False):
+        print(config.text(), end="")  # type: ignore[attr-defined]
+        return EXIT_DONE
     if verb != "kafka":
         process_logging.configure(arguments.log_file, arguments.log_level)
     try:

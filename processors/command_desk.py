@@ -38,7 +38,9 @@ class CommandDesk:
 
     def __init__(self, context: CoreContext) -> None:
         self._context = context
-        self._pending = PendingCommands(context.config.request_deadline_ms)
+        self._pending = PendingCommands(
+            context.config.request_deadline_ms, context.config.requests_max
+        )
         self._trouble_ms: int | None = None
         self._progress_ms = 0
 

@@ -118,6 +118,9 @@ class ControllerProcess:
                 release=release(),
                 settings=config.settings,
                 request_deadline_ms=config.request_deadline_ms,
+                requests_max=config.requests_max,
+                networks=config.advertise_by_network,
+                startup=config.startup(),
             ),
             self._folder,
             random_ids(),
@@ -245,6 +248,8 @@ async def run(config: ControllerConfig) -> int:
     """Run one controller until SIGTERM or SIGINT (exit code 0), a failed start (1), or a halt (70)."""
     sys.setswitchinterval(THREAD_SWITCH_S)
     process = ControllerProcess(config)
+    for note in config.notes:
+        _log.info("configuration: %s", note)
     loop = asyncio.get_running_loop()
     starting = asyncio.ensure_future(process.start())
     stopped = asyncio.Event()

@@ -46,6 +46,8 @@ class CoreConfig:
     request_deadline_ms: int = REQUEST_DEADLINE_MS
     supported_rules: tuple[int, ...] = SUPPORTED_RULES
     http_address: str = ""
+    requests_max: int = 20_000
+    """Requests that may wait at once, of each kind; more are told that the system is busy."""
     networks: Mapping[str, str] = field(default_factory=dict)
     """CIDR -> the address of this controller that those who ask from that network can reach."""
     startup: Mapping[str, str] = field(default_factory=dict)

@@ -36,7 +36,8 @@ class Forwarded:
 class ForwardingDesk:
     """Parked requests and those that are at the leader."""
 
-    def __init__(self, deadline_ms: int) -> None:
+    def __init__(self, deadline_ms: int, limit: int = FORWARDED_MAX) -> None:
+        self._limit = limit
         self._deadline_ms = deadline_ms
         self._parked: list[Forwarded] = []
         self._away: dict[int, Forwarded] = {}
@@ -44,7 +45,7 @@ class ForwardingDesk:
 
     @property
     def is_full(self) -> bool:
-        return len(self._parked) + len(self._away) >= FORWARDED_MAX
+        return len(self._parked) + len(self._away) >= self._limit
 
     def park(self, waiter: Waiter, ids: Iterator[bytes], now_ms: int) -> None:
         """Take a request in; a command without an id of its own gets one."""

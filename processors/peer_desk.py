@@ -28,7 +28,9 @@ class PeerDesk:
 
     def __init__(self, context: CoreContext) -> None:
         self._context = context
-        self._desk = ForwardingDesk(context.config.request_deadline_ms)
+        self._desk = ForwardingDesk(
+            context.config.request_deadline_ms, context.config.requests_max
+        )
         self._heartbeat_due_ms = 0
 
     # -- heartbeats --------------------------------------------------------------------------------

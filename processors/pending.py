@@ -60,8 +60,9 @@ class PendingCommand:
 class PendingCommands:
     """By command id, in the order of issue."""
 
-    def __init__(self, deadline_ms: int) -> None:
+    def __init__(self, deadline_ms: int, limit: int = PENDING_MAX) -> None:
         self._deadline_ms = deadline_ms
+        self._limit = limit
         self._by_id: dict[bytes, PendingCommand] = {}
         # Those with somebody who had waited elsewhere before: their time is over sooner.
         self._hurried: dict[bytes, PendingCommand] = {}
@@ -71,7 +72,7 @@ class PendingCommands:
 
     @property
     def is_full(self) -> bool:
-        return len(self._by_id) >= PENDING_MAX
+        return len(self._by_id) >= self._limit
 
     def get(self, command_id: bytes) -> PendingCommand | None:
         return self._by_id.get(command_id)

@@ -24,7 +24,8 @@ class _Waiting(Generic[T]):
 class ReadBarrier(Generic[T]):
     """`ask` says when a question must be put; the answer comes back through `answered`."""
 
-    def __init__(self) -> None:
+    def __init__(self, limit: int = READS_MAX) -> None:
+        self._limit = limit
         self._unasked: list[_Waiting[T]] = []
         self._asked: list[_Waiting[T]] = []
         self._held: list[tuple[int, _Waiting[T]]] = []
@@ -36,7 +37,7 @@ class ReadBarrier(Generic[T]):
 
     @property
     def is_full(self) -> bool:
-        return len(self) >= READS_MAX
+        return len(self) >= self._limit
 
     def add(self, read: T, deadline_ms: int) -> None:
         self._unasked.append(_Waiting(read, deadline_ms))

@@ -35,7 +35,7 @@ class ReadDesk:
 
     def __init__(self, context: CoreContext) -> None:
         self._context = context
-        self._barrier: ReadBarrier[tuple[Waiter, Serve]] = ReadBarrier()
+        self._barrier: ReadBarrier[tuple[Waiter, Serve]] = ReadBarrier(context.config.requests_max)
         self.end_offset = 0
         """The newest end of the log that was learnt (offset of the next record)."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from brokers.remoting.command import RemotingCommand
 from events.outcomes import Outcome
@@ -44,13 +44,14 @@ class Rig:
         peers: dict[str, str] | None = None,
         now_ms: int = 10_000,
         seed: int = 1,
+        **options: Any,
     ) -> None:
         self.name = name
         self.address = f"{name}:9878"
         self.log = log or Log()
         self.now_ms = now_ms
         self.folder = Folder()
-        config = CoreConfig(name, self.address, "cluster", peers or {}, release="test")
+        config = CoreConfig(name, self.address, "cluster", peers or {}, release="test", **options)
         self.core_config = config
         self.core = ControllerCore(config, self.folder, ids(seed))
         self.sent: list[fx.Effect] = []

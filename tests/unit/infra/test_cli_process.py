@@ -47,3 +47,11 @@ def test_every_field_of_the_model_is_a_flag(verb: str) -> None:
     flags = {option for action in cli.parser_of(verb)._actions for option in action.option_strings}
     model = cli_process._model(verb)
     assert {f"--{name.replace('_', '-')}" for name in model.model_fields} <= flags
+
+
+def test_a_controllers_configuration_is_printed_as_java_prints_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "controller.properties"
+    path.write_text("controllerDLegerPeers = n0-10.0.0.1:9878\ncontrollerDLegerSelfId = n0\ncontrollerStorePath = d\nkafka.bootstrap.servers = k:1\n")
+    assert cli.main(["controller", "-p", "-c", str(path)]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert "controllerDLegerSelfId=n0" in lines and "enableElectUncleanMaster=false" in lines and lines == sorted(lines)

@@ -74,9 +74,8 @@ def test_a_queue_that_moves_is_able_however_long_it_is() -> None:
     assert able_as_told(rig) == "true"
 
 
-def test_more_requests_than_may_wait_are_told_that_the_system_is_busy(monkeypatch) -> None:  # type: ignore[no-untyped-def]
-    monkeypatch.setattr("processors.pending.PENDING_MAX", 1)
-    rig = Rig().lead()
+def test_more_requests_than_may_wait_are_told_that_the_system_is_busy() -> None:
+    rig = Rig(requests_max=1).lead()
     rig.auto = False
     assert rig.request(1013, APPLY) is None
     answer = rig.request(1013, APPLY)
