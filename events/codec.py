@@ -2,8 +2,8 @@
 Records and their bytes: Avro single-object encoding (marker, fingerprint, body).
 
 Responsible for turning each record class into bytes and back, and for refusing bytes that
-are not exactly one known record. The only module that knows Avro; it knows no rule, and not
-which schemas a cluster has made active.
+are not exactly one known record. Only this module and `avro_reader` know Avro; it knows no rule,
+and not which schemas a cluster has made active.
 """
 
 from collections.abc import Callable
@@ -15,6 +15,7 @@ import fastavro
 from fastavro.schema import fingerprint, to_parsing_canonical_form
 
 import schemas
+from events.avro_reader import Reader, reader_of
 from events.broker_events import BROKER_EVENTS, BrokerEvent, BrokerEventHeader
 from events.changes import CHANGES
 from events.commands import COMMANDS, Command
@@ -60,6 +61,7 @@ class _Codec(NamedTuple):
     schema: Any
     to_plain: Callable[[Any], dict[str, Any]]
     from_plain: Callable[[Any], Any]
+    read: Reader
 
 
 def encode(record: Record) -> bytes:
@@ -85,6 +87,13 @@ def decode(data: bytes) -> Record:
         raise UnknownFingerprint(peek_fingerprint(data))
     if len(data) > codec.bytes_max:
         raise MalformedRecord(f"record of {len(data)} bytes, limit {codec.bytes_max}")
+    try:
+        return codec.read(data, HEADER_BYTES)
+    except Exception:  # Not as `encode` writes it: what it is, fastavro says.
+        return _decode_slowly(data, codec)
+
+
+def _decode_slowly(data: bytes, codec: _Codec) -> Record:
     body = BytesIO(data)
     body.seek(HEADER_BYTES)
     try:
@@ -191,7 +200,8 @@ def _build(cls: type) -> _Codec:
     parsed = fastavro.parse_schema(schema)
     mark = bytes.fromhex(fingerprint(to_parsing_canonical_form(schema), "CRC-64-AVRO"))
     limit = COMMAND_BYTES_MAX if cls in COMMANDS else RECORD_BYTES_MAX
-    return _Codec(MARKER + mark, limit, parsed, _record_writer(parsed), _record_reader(parsed))
+    plain = (_record_writer(parsed), _record_reader(parsed))
+    return _Codec(MARKER + mark, limit, parsed, *plain, reader_of(parsed, _CLASSES))
 
 
 _RECORD_WRITERS: dict[str, Callable[[Any], dict[str, Any]]] = {}
