@@ -1,0 +1,31 @@
+"""
+How worlds are plagued and how large they are: drawn by the seed, and directed ones that bring together what seldom meets.
+
+Refuses to know: what a fault does.
+"""
+
+from __future__ import annotations
+
+from tests.simulation.control.faults import Mix
+from tests.simulation.control.realm import Shape
+from tests.simulation.world import World
+
+MIXES: tuple[Mix, ...] = (
+    Mix({"kill_leader": 3, "pause_leader": 3, "kill_both": 2, "log_leader": 1}, every_ms=(80, 700)),
+    Mix({"cut_leader_from_log": 3, "cut_from_log": 2, "cut_leader_from_peers": 2, "cut_controllers": 2}, trouble_one_in=15),
+    Mix({"cut_leader_from_brokers": 3, "clock_jump": 2, "deaf_controller": 1}, every_ms=(1_500, 4_000), trouble_one_in=0),
+    Mix({"lose_power": 4, "wipe_disk": 2, "clean": 2, "restart_master": 2, "move_broker": 2, "kill_master": 1, "retire": 1}),
+    Mix({"bad_snapshot": 4, "kill_all_controllers": 1, "kill_controller": 2, "log_leader": 2}, every_ms=(300, 1_500)),
+)
+"""Directed worlds: what meets too seldom when everything is mixed."""
+DIRECTED_ONE_IN = 2
+
+
+def mix_of(seed: int) -> Mix:
+    """Every second world is a directed one, each kind in its turn."""
+    return Mix() if seed % DIRECTED_ONE_IN else MIXES[seed // DIRECTED_ONE_IN % len(MIXES)]
+
+
+def shape_of(world: World) -> Shape:
+    """Three controllers and six sets, always; how many of the sets are Java's is chance."""
+    return Shape(java_sets=world.between(0, 4))

@@ -1,0 +1,80 @@
+"""
+An operator: designates, cleans, changes settings, hands leadership over, upgrades; asks any controller.
+
+Refuses to know: whether the wish makes sense at that moment.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from brokers.remoting.command import RemotingCommand
+from tests.simulation.control import asks
+from tests.simulation.control.brokers import UNDECIDED
+from tests.simulation.control.lines import Answered, Process
+
+if TYPE_CHECKING:
+    from tests.simulation.control.brokers import BrokerNode
+    from tests.simulation.control.realm import Realm
+    from tests.simulation.control.replicas import ReplicaSet
+
+CALL_MS = 5_000
+AGAIN_MS = 500
+
+
+class OperatorNode(Process):
+    """Each wish over a connection of its own."""
+
+    def __init__(self, realm: Realm) -> None:
+        super().__init__(realm.world, "operator")
+        self.realm = realm
+        self.begin()
+
+    def wish(self, what: str, request: RemotingCommand, then: Answered = lambda answer: None) -> None:
+        """Ask some controller."""
+        floor = self.realm.promises.asked(request)
+        node = self.world.chance.choice(self.realm.controllers)
+
+        def settled(answer: RemotingCommand | None) -> None:
+            code = "none" if answer is None else str(answer.code)
+            self.world.count(f"operator.{what}.{code}")
+            if answer is not None:
+                self.realm.promises.answered(self.name, request, answer, floor)
+            then(answer)
+
+        self.realm.lines.connect(
+            self, node, lambda line: self.call(line, request, CALL_MS, settled), lambda why: settled(None)
+        )
+
+    def designate(self, broker: BrokerNode) -> None:
+        if broker.broker_id is not None:
+            self.wish("designate", asks.elect(broker.set.name, broker.broker_id, True))
+
+    def clean(self, broker: BrokerNode) -> None:
+        """A broker that is gone for good; its machine comes back with an empty disk."""
+        broker_id = broker.broker_id
+        if broker_id is None:
+            return
+        broker.wipe()
+        self.wish("clean", asks.clean(broker.set.name, str(broker_id)))
+
+    def retire(self, replicas: ReplicaSet) -> None:
+        """The whole set, with all its data; its machines come back once the controller has said that it is gone."""
+        for broker in replicas.brokers:
+            if broker.up:
+                broker.stop()
+            broker.wipe()
+        replicas.forget()
+        replicas.retiring = replicas.at_risk = True
+        self._retire(replicas)
+
+    def _retire(self, replicas: ReplicaSet) -> None:
+        def retired(answer: RemotingCommand | None) -> None:
+            if answer is None or answer.code in UNDECIDED:
+                self.soon(AGAIN_MS, lambda: self._retire(replicas))
+                return
+            replicas.forget()
+            for broker in replicas.brokers:
+                broker.start()
+
+        self.wish("retire", asks.clean(replicas.name, "", True), retired)
