@@ -46,6 +46,7 @@ SHELLS: dict[str, tuple[str, ...]] = {
         "brokers/log/open_files.py", "brokers/log/store.py", "brokers/service/table_files.py", "lakehouse/status.py",
         "lakehouse/writer_lock.py",
     ),
+    "the HTTP port": ("processors/http_front.py", "processors/controller_pages.py"),
     "configuration from files": (
         "events/config_file.py", "processors/config.py", "processors/namesrv_config.py", "brokers/config.py",
         "lakehouse/config.py",

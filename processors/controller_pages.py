@@ -1,0 +1,107 @@
+"""What a controller shows over HTTP: metrics, health, readiness, log levels.
+
+Responsible for: the pages, and what of the process's disk they tell. Refuses to know: sockets (`http_front`), and what
+the figures mean.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from brokers.remoting.connection import split_address
+from processors.admin_desk import LOG_LEVELS
+from processors.figures import Figures
+from processors.http_front import HttpAnswer, HttpFront, Route, text
+from processors.metrics import Metrics
+from processors.metrics_text import CONTENT_TYPE, Disk, render
+
+SNAPSHOTS = "snapshot-*.bin"
+
+
+def disk_of(data_dir: Path, now_s: float) -> Disk:
+    """What lies in the folder now. Files that vanish while it is looked at are left out."""
+    used, newest, written_s = 0, -1, 0.0
+    for path in data_dir.rglob("*"):
+        try:
+            found = path.stat()
+        except OSError:
+            continue
+        if not path.is_file():
+            continue
+        used += found.st_size
+        if path.match(SNAPSHOTS) and int(path.stem.partition("-")[2]) > newest:
+            newest, written_s = int(path.stem.partition("-")[2]), found.st_mtime
+    return Disk(used, newest, now_s - written_s if newest >= 0 else -1.0)
+
+
+def log_levels() -> dict[str, str]:
+    """The root's level, and those of loggers that have one of their own."""
+    own = {
+        name: logging.getLevelName(one.level)
+        for name, one in sorted(logging.root.manager.loggerDict.items())
+        if isinstance(one, logging.Logger) and one.level != logging.NOTSET
+    }
+    return {"root": logging.getLevelName(logging.root.level), **own}
+
+
+class ControllerPages:
+    """`figures`: None while the process starts. `standing`: why it is not ready, None when it is."""
+
+    def __init__(
+        self,
+        listen: str,
+        metrics: Metrics,
+        who: Mapping[str, str],
+        data_dir: Path,
+        figures: Callable[[], Figures | None],
+        standing: Callable[[], str | None],
+        more: Mapping[str, Route] | None = None,
+    ) -> None:
+        self._metrics, self._who, self._data_dir = metrics, dict(who), data_dir
+        self._figures, self._standing = figures, standing
+        routes: dict[str, Route] = {
+            "/metrics": self._show_metrics, "/healthz": self._health, "/readyz": self._readiness,
+            "/loglevel": self._show_level, "PUT /loglevel": self._set_level, **(more or {}),
+        }  # fmt: skip
+        self._front = HttpFront(*split_address(listen), routes) if listen else None
+
+    @property
+    def port(self) -> int | None:
+        """The port that is listened on; None when HTTP is off."""
+        return None if self._front is None else self._front.port
+
+    async def start(self) -> None:
+        """Listen, if HTTP is on. Raises OSError."""
+        if self._front is not None:
+            await self._front.start()
+
+    async def close(self) -> None:
+        if self._front is not None:
+            await self._front.close()
+
+    async def _show_metrics(self, _query: Mapping[str, str]) -> HttpAnswer:
+        disk = await asyncio.to_thread(disk_of, self._data_dir, time.time())
+        return HttpAnswer(200, CONTENT_TYPE, render(self._metrics, self._figures(), disk, self._who))
+
+    async def _health(self, _query: Mapping[str, str]) -> HttpAnswer:
+        """That this is answered is the point: the loop turns."""
+        return text(200, "ok")
+
+    async def _readiness(self, _query: Mapping[str, str]) -> HttpAnswer:
+        reason = self._standing()
+        return text(200, "ready") if reason is None else text(503, f"not ready: {reason}")
+
+    async def _show_level(self, _query: Mapping[str, str]) -> HttpAnswer:
+        return text(200, "\n".join(f"{name} {level}" for name, level in log_levels().items()))
+
+    async def _set_level(self, query: Mapping[str, str]) -> HttpAnswer:
+        level = query.get("level", "").upper()
+        if level not in LOG_LEVELS:
+            return text(400, f"level is one of {', '.join(LOG_LEVELS)}: PUT /loglevel?level=DEBUG&logger=processors")
+        name = query.get("logger", "")
+        logging.getLogger(name or None).setLevel(level)
+        return text(200, f"{name or 'root'} {level}")

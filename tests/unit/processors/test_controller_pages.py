@@ -1,0 +1,81 @@
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import aiohttp
+import pytest
+
+from processors.controller_pages import ControllerPages, disk_of
+from processors.metrics import Metrics
+from processors.metrics_text import Disk
+
+
+class Process:
+    """What the pages ask of the process around them."""
+
+    reason: str | None = "catching up at offset 7"
+
+
+@pytest.fixture
+def process() -> Process:
+    return Process()
+
+
+@pytest.fixture
+async def pages(tmp_path: Path, process: Process) -> AsyncIterator[ControllerPages]:
+    made = ControllerPages("127.0.0.1:0", Metrics(), {"peer_id": "c1"}, tmp_path, lambda: None, lambda: process.reason)
+    await made.start()
+    yield made
+    await made.close()
+
+
+async def ask(pages: ControllerPages, path: str, method: str = "GET") -> tuple[int, str]:
+    async with aiohttp.ClientSession() as session, session.request(method, f"http://127.0.0.1:{pages.port}{path}") as answer:
+        return answer.status, await answer.text()
+
+
+async def test_it_is_healthy_while_it_starts_and_says_why_it_is_not_ready(pages: ControllerPages, process: Process) -> None:
+    assert await ask(pages, "/healthz") == (200, "ok\n")
+    assert await ask(pages, "/readyz") == (503, "not ready: catching up at offset 7\n")
+    process.reason = None
+    assert await ask(pages, "/readyz") == (200, "ready\n")
+
+
+async def test_metrics_are_there_before_anything_else_is(pages: ControllerPages) -> None:
+    status, text = await ask(pages, "/metrics")
+    assert status == 200 and "# TYPE request_total counter" in text and "regent_snapshot_offset -1.0" in text
+
+
+async def test_a_log_level_is_changed_and_shown(pages: ControllerPages) -> None:
+    name = "processors.test_of_levels"
+    try:
+        assert await ask(pages, f"/loglevel?level=debug&logger={name}", "PUT") == (200, f"{name} DEBUG\n")
+        assert f"{name} DEBUG" in (await ask(pages, "/loglevel"))[1].splitlines()
+    finally:
+        logging.getLogger(name).setLevel(logging.NOTSET)
+
+
+async def test_a_level_that_is_none_is_refused_with_an_example(pages: ControllerPages) -> None:
+    status, text = await ask(pages, "/loglevel?level=loud", "PUT")
+    assert status == 400 and "PUT /loglevel?level=DEBUG&logger=processors" in text
+
+
+async def test_without_an_address_there_is_no_port(tmp_path: Path) -> None:
+    off = ControllerPages("", Metrics(), {}, tmp_path, lambda: None, lambda: None)
+    await off.start()
+    assert off.port is None
+    await off.close()
+
+
+def test_the_newest_snapshot_and_the_space_of_all_files_are_told(tmp_path: Path) -> None:
+    assert disk_of(tmp_path, 0.0) == Disk(0, -1, -1.0)
+    for offset in (5, 12):
+        path = tmp_path / "snapshots" / f"snapshot-{offset:020d}.bin"
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(b"12345")
+        os.utime(path, (1_000.0, 1_000.0 + offset))
+    (tmp_path / "notes.json").write_bytes(b"123")
+    assert disk_of(tmp_path, 1_020.0) == Disk(13, 12, 8.0)

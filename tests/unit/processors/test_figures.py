@@ -1,0 +1,62 @@
+from __future__ import annotations
+
+from processors.core_context import CoreConfig, CoreContext
+from processors.figures import ROLE_CANDIDATE, ROLE_FOLLOWER, ROLE_LEADER, ROLE_UNKNOWN, Figures, figures_of
+from processors.fold import Folder
+from tests.support.controller_rig import Log, Rig, ids
+
+
+def of(rig: Rig, **changed: int) -> Figures:
+    rig.tick()
+    asked = {"end_offset": 0, "published_offset": -1, "pending": 0, **changed}
+    return figures_of(rig.core._context, **asked)
+
+
+def test_a_leader_knows_its_sets_and_who_lives() -> None:
+    found = of(Rig().lead().three())
+    assert (found.role, found.leader_known, found.term) == (ROLE_LEADER, True, 1)
+    assert dict(found.living) == {("C", "a"): 3}
+    assert (found.sets, found.sets_without_master, found.unclaimed_ids) == (1, 0, 0)
+
+
+def test_replicas_that_are_gone_do_not_count_and_their_silence_neither() -> None:
+    rig = Rig().lead().three()
+    for _ in range(20):
+        rig.pass_time(500)
+        rig.heartbeat(2)
+    found = of(rig)
+    assert dict(found.living) == {("C", "a"): 1} and found.silence_max_ms <= 25
+
+
+def test_an_id_that_nobody_claimed_is_counted() -> None:
+    rig = Rig().lead()
+    names = {"clusterName": "C", "brokerName": "a"}
+    rig.request(1013, names | {"appliedBrokerId": "1", "registerCheckCode": "h:1;1"})
+    found = of(rig)
+    assert (found.unclaimed_ids, found.sets_without_master) == (1, 1)
+
+
+def test_a_standby_follows_and_one_that_hears_nobody_is_a_candidate() -> None:
+    log = Log()
+    leader = Rig("c1", log, {"c2": "c2:9878"}).lead()
+    standby = Rig("c2", log, {"c1": "c1:9878"}, seed=2)
+    standby.catch_up()
+    beat = {"controllerId": "c1", "active": "true", "able": "true", "term": "1"}
+    standby.request(19001, beat, oneway=True)
+    assert of(standby).role == ROLE_FOLLOWER
+    standby.auto = False
+    standby.pass_time(30_000)
+    assert of(standby).role == ROLE_CANDIDATE
+    assert of(leader).role == ROLE_LEADER
+
+
+def test_before_the_cluster_is_formed_nothing_is_known() -> None:
+    context = CoreContext(CoreConfig("c1", "h:1", "x"), Folder(), ids())
+    found = figures_of(context, end_offset=0, published_offset=-1, pending=0)
+    assert (found.role, found.applied_offset, found.end_offset) == (ROLE_UNKNOWN, -1, 0)
+
+
+def test_the_end_of_the_log_is_never_before_what_was_applied() -> None:
+    rig = Rig().lead()
+    assert of(rig, end_offset=0).end_offset == rig.folder.offset + 1
+    assert of(rig, end_offset=99).end_offset == 99
