@@ -96,6 +96,9 @@ class ForwardingDesk:
         late = [one for one in self._parked if self._is_late(one, now_ms)]
         if late:
             self._parked = [one for one in self._parked if not self._is_late(one, now_ms)]
+        # The deadline is kept here, not by whoever makes the call; an answer that comes later finds nobody.
+        for token in [token for token, one in self._away.items() if now_ms >= one.deadline_ms]:
+            late.append(self._away.pop(token))
         return late
 
     @staticmethod

@@ -223,12 +223,13 @@ class ControllerNode(Process):
         def answered(response: RemotingCommand | None) -> None:
             self._tell_core(lambda core: core.on_reply_from_leader(effect.token, response, self.world.now_ms))
 
+        def send(line: Line) -> None:
+            """Within the time, connecting included, as the product's client has it."""
+            self.call(line, effect.request, max(1, until_ms - self.world.now_ms), answered)
+
         self.world.count("forwarded")
-        self._with_line(
-            effect.address,
-            lambda line: self.call(line, effect.request, effect.timeout_ms, answered),
-            lambda why: answered(None),
-        )
+        until_ms = self.world.now_ms + effect.timeout_ms
+        self._with_line(effect.address, send, lambda why: answered(None))
 
     def _do_Probe(self, effect: fx.Probe) -> None:
         place = self.realm.place(effect.address)

@@ -58,3 +58,12 @@ def test_a_new_leader_takes_all_that_waits() -> None:
     made = desk(waiter())
     assert len(made.release()) == 1
     assert made.release() == [] and made.to_send(0) == []
+
+
+def test_a_request_at_the_leader_is_answered_at_its_deadline_whoever_keeps_the_calls_time() -> None:
+    desk = ForwardingDesk(1_000)
+    desk.park(waiter(), ids(), 0)
+    ((token, _, timeout_ms),) = desk.to_send(0)
+    assert timeout_ms == 1_000 and desk.expired(999) == []
+    (late,) = desk.expired(1_000)
+    assert late.sent and desk.came_back(token) is None and desk.expired(2_000) == []
