@@ -34,4 +34,11 @@ SUBVERBS: dict[str, Verb] = {
                     "regent controller config --log-level DEBUG --logger processors")),
     "upgrade": Verb("infra.cli_controller_upgrade", "activate the rules of a newer release, once every controller has it",
                     ("regent controller upgrade --dry-run", "regent controller upgrade --to 2")),
+    "import": Verb("infra.cli_controller_import", "take over the broker sets of a running RocketMQ controller, with ids and epochs",
+                   ("regent controller import --from 10.0.0.5:9878 --namesrv 10.0.0.4:9876 --dry-run",
+                    "regent controller import --from 10.0.0.5:9878 --sets broker-a,broker-b",
+                    "regent controller import --from 10.0.0.5:9878 --check")),
+    "export": Verb("infra.cli_controller_export", "hand broker sets to a fresh RocketMQ controller, ids and epochs above ours",
+                   ("regent controller export --to 10.0.0.5:9878 --dry-run",
+                    "regent controller export --to 10.0.0.5:9878 --sets broker-a")),
 }
