@@ -3,159 +3,26 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import signal
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from brokers.remoting.client import RemotingClient
 from brokers.remoting.command import RemotingCommand
-from brokers.remoting.connection import RemotingError
-from brokers.remoting.server import RemotingServer
 from events.codec import decode
 from events.topics import COMMANDS_TOPIC, OUTCOMES_TOPIC
 from infra.kafka_server import LocalKafka
 from processors.fold import Folder
 from processors.log_reader import LogReader
-from tests.support.brokers import free_port
+from tests.support.controllers import NAMES, WAIT_S, Broker, Controllers
 
 pytestmark = [pytest.mark.kafka, pytest.mark.processes]
-RUN = (
-    "import asyncio, logging, sys; from processors import config, controller_process;"
-    "logging.basicConfig(level=logging.WARNING); logging.getLogger('processors').setLevel(logging.INFO);"
-    "sys.exit(asyncio.run(controller_process.run(config.load(sys.argv[1]))))"
-)
-WAIT_S = 60.0
-NAMES = {"clusterName": "C", "brokerName": "a"}
-
-
 @pytest.fixture(scope="module")
 def own_kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalKafka]:
     """The topics of a controller have fixed names: a Kafka of their own."""
     with LocalKafka(tmp_path_factory.mktemp("kafka")) as running:
         yield running
-
-
-class Controllers:
-    """Two controller processes, and calls to them."""
-
-    def __init__(self, folder: Path, bootstrap: str, cluster: str) -> None:
-        self.folder = folder
-        self.addresses = {name: f"127.0.0.1:{free_port()}" for name in ("c1", "c2")}
-        self.processes: dict[str, subprocess.Popen[bytes]] = {}
-        self.client = RemotingClient()
-        for name, address in self.addresses.items():
-            peers = "".join(f'{other} = "{at}"\n' for other, at in self.addresses.items() if other != name)
-            (folder / f"{name}.toml").write_text(
-                f'controller_id = "{name}"\ncluster_id = "{cluster}"\nlisten = "{address}"\n'
-                f'data_dir = "{folder / name}"\nlocal_cluster = true\nsnapshot_every_offsets = 10\n'
-                f'[peers]\n{peers}[kafka]\n"bootstrap.servers" = "{bootstrap}"\n',
-                encoding="utf-8",
-            )
-
-    def start(self, name: str) -> None:
-        with (self.folder / f"{name}.log").open("ab") as output:
-            self.processes[name] = subprocess.Popen(
-                [sys.executable, "-c", RUN, str(self.folder / f"{name}.toml")], stdout=output, stderr=output
-            )
-
-    def end(self, name: str, number: int) -> int:
-        process = self.processes.pop(name)
-        process.send_signal(number)
-        return process.wait(30)
-
-    async def close(self) -> None:
-        for name in list(self.processes):
-            self.end(name, signal.SIGKILL)
-        await self.client.close()
-
-    async def status(self, name: str) -> dict:  # type: ignore[type-arg]
-        try:
-            answer = await self.client.call(self.addresses[name], RemotingCommand.request(19002), 1_000)
-        except RemotingError:
-            return {"ready": False, "role": "none"}
-        return json.loads(answer.body)
-
-    async def until(self, condition, what: str) -> dict[str, dict]:  # type: ignore[no-untyped-def, type-arg]
-        deadline = asyncio.get_running_loop().time() + WAIT_S
-        while True:
-            statuses = {name: await self.status(name) for name in self.processes}
-            if condition(statuses):
-                return statuses
-            logs = "".join(path.read_text() for path in self.folder.glob("*.log"))
-            assert asyncio.get_running_loop().time() < deadline, f"waited in vain until {what}: {statuses}\n{logs}"
-            await asyncio.sleep(0.02)
-
-    async def until_of(self, name: str, condition, what: str) -> None:  # type: ignore[no-untyped-def]
-        """As `until`, asking one process only."""
-        deadline = asyncio.get_running_loop().time() + WAIT_S
-        while not condition(await self.status(name)):
-            assert asyncio.get_running_loop().time() < deadline, f"waited in vain until {what}"
-            await asyncio.sleep(0.02)
-
-    async def both_follow(self) -> tuple[str, str]:
-        """(active, standby)"""
-        statuses = await self.until(
-            lambda all_: len(all_) == 2 and sorted(one["role"] for one in all_.values()) == ["active", "standby"]
-            and all(one["ready"] for one in all_.values()),
-            "one leads and one stands by",
-        )  # fmt: skip
-        active = next(name for name, one in statuses.items() if one["role"] == "active")
-        return active, next(name for name in statuses if name != active)
-
-
-class Broker:
-    """A broker as controllers see it: a port, heartbeats, calls."""
-
-    def __init__(self, number: int, controllers: Controllers) -> None:
-        self.number = number
-        self.controllers = controllers
-        self.client = RemotingClient()
-        self.notices: list[RemotingCommand] = []
-        self.server = RemotingServer(lambda connection, request: self.notices.append(request))
-        self._beating: asyncio.Task[None] | None = None
-
-    async def call(self, controller: str, code: int, ext: dict[str, str], body: bytes = b"") -> RemotingCommand:
-        return await self.client.call(
-            self.controllers.addresses[controller], RemotingCommand.request(code, ext, body), 5_000
-        )
-
-    async def join(self, controller: str) -> RemotingCommand:
-        await self.server.start()
-        self.address = f"127.0.0.1:{self.server.port}"
-        offered = await self.call(controller, 1012, NAMES)
-        assert offered.ext["nextBrokerId"] == str(self.number)
-        code = {"appliedBrokerId": str(self.number), "registerCheckCode": f"{self.address};1"}
-        assert (await self.call(controller, 1013, NAMES | code)).code == 0
-        registered = await self.call(controller, 1003, NAMES | {
-            "brokerId": str(self.number), "brokerAddress": self.address, "regentIncarnation": f"i{self.number}",
-            "regentClean": "true", "regentHaAddress": f"127.0.0.1:{self.number}",
-        })  # fmt: skip
-        self._beating = asyncio.ensure_future(self._beat())
-        return registered
-
-    async def _beat(self) -> None:
-        ext = NAMES | {
-            "brokerAddr": self.address, "brokerId": str(self.number), "epoch": "0", "maxOffset": "100",
-            "heartbeatTimeoutMills": "20000", "regentIncarnation": f"i{self.number}",
-        }  # fmt: skip
-        while True:
-            for address in self.controllers.addresses.values():
-                try:
-                    await self.client.send_oneway(address, RemotingCommand.request(904, ext, oneway=True))
-                except RemotingError:
-                    continue
-            await asyncio.sleep(0.1)
-
-    async def die(self) -> None:
-        if self._beating is not None:
-            self._beating.cancel()
-        await self.server.close()
-        await self.client.close()
 
 
 async def settled(asked: Broker, controller: str, body: str, info: RemotingCommand) -> RemotingCommand:
@@ -310,28 +177,8 @@ async def test_a_controller_of_another_cluster_refuses_this_log(tmp_path: Path, 
         stranger.mkdir()
         other = Controllers(stranger, own_kafka.bootstrap, "another")
         other.start("c2")
-        assert other.processes.pop("c2").wait(60) == 1
+        assert other.processes.pop("c2").wait(60) == 70
         assert "belongs to the cluster 'failover'" in (stranger / "c2.log").read_text()
         await other.close()
     finally:
         await first.close()
-
-
-async def test_a_log_made_anew_is_noticed(tmp_path: Path, own_kafka: LocalKafka) -> None:
-    from confluent_kafka.admin import AdminClient
-
-    controllers = Controllers(tmp_path, own_kafka.bootstrap, "failover")
-    try:
-        controllers.start("c1")
-        await controllers.until(lambda all_: all_["c1"]["ready"], "it leads")
-        assert controllers.end("c1", signal.SIGTERM) == 0
-        admin = AdminClient({"bootstrap.servers": own_kafka.bootstrap})
-        for future in admin.delete_topics([COMMANDS_TOPIC]).values():
-            future.result(20)
-        while COMMANDS_TOPIC in admin.list_topics(timeout=10).topics:
-            await asyncio.sleep(0.05)
-        controllers.start("c1")
-        assert controllers.processes.pop("c1").wait(60) == 1
-        assert "was cut or made anew" in (tmp_path / "c1.log").read_text()
-    finally:
-        await controllers.close()

@@ -1,0 +1,190 @@
+"""The log is lost, cut or made anew, or no longer arrives: nothing is skipped or applied twice, and who cannot go on ends loudly.
+
+Design S11, D4 and D7, on a real Kafka.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import signal
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from events.topics import COMMANDS, COMMANDS_TOPIC, OUTCOMES_TOPIC
+from infra.kafka_server import LocalKafka, create_topics
+from processors.faust_worker import FaustWorker
+from tests.support.controllers import NAMES, WAIT_S, Controllers
+from brokers.remoting.command import RemotingCommand
+
+pytestmark = [pytest.mark.kafka, pytest.mark.processes]
+EXIT_HALTED = 70
+
+
+@pytest.fixture(scope="module")
+def own_kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalKafka]:
+    with LocalKafka(tmp_path_factory.mktemp("kafka")) as running:
+        yield running
+
+
+@pytest.fixture
+def admin(own_kafka: LocalKafka) -> AdminClient:
+    return AdminClient({"bootstrap.servers": own_kafka.bootstrap, "log_level": 0})
+
+
+@pytest.fixture
+async def controllers(tmp_path: Path, own_kafka: LocalKafka, admin: AdminClient) -> AsyncIterator[Controllers]:
+    """Two controllers on fresh topics."""
+    await delete(admin, COMMANDS_TOPIC, OUTCOMES_TOPIC)
+    made = Controllers(tmp_path, own_kafka.bootstrap, "faults", more="watchdog_ms = 3000\n")
+    yield made
+    await made.close()
+
+
+async def delete(admin: AdminClient, *topics: str) -> None:
+    present = [name for name in topics if name in admin.list_topics(timeout=20).topics]
+    for future in admin.delete_topics(present).values() if present else ():
+        future.result(20)
+    while set(topics) & set(admin.list_topics(timeout=20).topics):
+        await asyncio.sleep(0.05)
+
+
+def make_anew(bootstrap: str) -> None:
+    create_topics(bootstrap, [NewTopic(COMMANDS_TOPIC, 1, 1, config=dict(COMMANDS.created))])
+
+
+async def leader_of_two(controllers: Controllers) -> tuple[str, str]:
+    controllers.start("c1")
+    controllers.start("c2")
+    return await controllers.both_follow()
+
+
+async def decide(controllers: Controllers, name: str, broker_set: str) -> None:
+    """One command through the log, as soon as somebody leads."""
+    ext = {**NAMES, "brokerName": broker_set, "appliedBrokerId": "1", "registerCheckCode": "h:1;1"}
+    deadline = asyncio.get_running_loop().time() + WAIT_S
+    while True:
+        answer = await controllers.client.call(controllers.addresses[name], RemotingCommand.request(1013, ext), 5_000)
+        if answer.code == 0:
+            return
+        assert asyncio.get_running_loop().time() < deadline, answer.remark
+        await asyncio.sleep(0.05)
+
+
+async def test_a_topic_that_is_made_anew_under_running_controllers_stops_them(
+    controllers: Controllers, own_kafka: LocalKafka, admin: AdminClient
+) -> None:
+    await leader_of_two(controllers)
+    await delete(admin, COMMANDS_TOPIC)
+    make_anew(own_kafka.bootstrap)
+    for name in ("c1", "c2"):
+        code, said = controllers.wait_end(name)
+        assert code == EXIT_HALTED and "deleted and made anew" in said and "rebuild --from-delta" in said, said
+    controllers.start("c1")
+    code, said = controllers.wait_end("c1")
+    assert code == EXIT_HALTED and "was cut or made anew" in said, said
+
+
+async def test_records_deleted_under_a_running_controller_stop_it_and_every_start(
+    controllers: Controllers, admin: AdminClient
+) -> None:
+    controllers.start("c1")
+    await controllers.until(lambda all_: all_["c1"]["role"] == "active", "it leads")
+    for future in admin.delete_records([TopicPartition(COMMANDS_TOPIC, 0, 1)]).values():
+        future.result(20)
+    for _ in range(2):
+        code, said = controllers.wait_end("c1")
+        assert code == EXIT_HALTED and "begins at offset 1: its beginning was deleted" in said, said
+        controllers.start("c1")
+
+
+async def test_a_log_that_is_gone_or_somebody_elses_is_refused_at_the_start(
+    controllers: Controllers, own_kafka: LocalKafka, admin: AdminClient
+) -> None:
+    controllers.start("c1")
+    await controllers.until(lambda all_: all_["c1"]["role"] == "active", "it leads")
+    assert controllers.end("c1", signal.SIGTERM) == 0
+    await delete(admin, COMMANDS_TOPIC)
+    controllers.start("c1")
+    code, said = controllers.wait_end("c1")
+    assert code == EXIT_HALTED and "has no topic regent.commands, but its records were applied" in said, said
+    make_anew(own_kafka.bootstrap)
+    stranger = Producer({"bootstrap.servers": own_kafka.bootstrap})
+    for _ in range(10):
+        stranger.produce(COMMANDS_TOPIC, b"an order for two pizzas", partition=0)
+    assert stranger.flush(20) == 0
+    controllers.start("c1")
+    code, said = controllers.wait_end("c1")
+    assert code == EXIT_HALTED and "record 0 of regent.commands is not a ClusterFormed" in said, said
+
+
+PLANTED = """
+from processors import fold
+honest = fold.Folder.apply
+def stumble(self, offset, data):
+    if b"stumble" in data:
+        raise ZeroDivisionError("planted")
+    return honest(self, offset, data)
+fold.Folder.apply = stumble
+"""
+
+
+async def test_an_unexpected_exception_ends_the_process_and_the_standby_takes_over(controllers: Controllers) -> None:
+    controllers.start("c1", PLANTED)
+    await controllers.until(lambda all_: all_["c1"]["role"] == "active", "the one with the error leads")
+    controllers.start("c2")
+    await controllers.both_follow()
+    await decide(controllers, "c2", "stumble")
+    code, said = controllers.wait_end("c1")
+    assert code == EXIT_HALTED and "planted" in said
+    await controllers.until(lambda all_: all_["c2"]["role"] == "active", "the standby leads")
+
+
+async def test_a_storm_of_rebalances_skips_nothing_and_applies_nothing_twice(
+    controllers: Controllers, own_kafka: LocalKafka, tmp_path: Path
+) -> None:
+    """Strangers join the active controller's consumer group; the last one keeps its partition for good."""
+    active, standby = await leader_of_two(controllers)
+    starts = json.loads((tmp_path / active / "start-notes.json").read_text())["starts"]
+    kafka = {"bootstrap.servers": own_kafka.bootstrap}
+    asked, running = 0, True
+
+    async def ask() -> None:
+        nonlocal asked
+        while running:
+            await decide(controllers, standby, f"set-{asked}")
+            asked += 1
+
+    asking = asyncio.ensure_future(ask())
+    strangers = []
+    try:
+        for number in range(3):
+            stranger = FaustWorker(
+                f"regent-faults-{active}-{starts}", kafka, tmp_path / f"stranger-{number}",
+                next_offset=lambda: 0, on_record=lambda offset, data: None, on_failure=lambda reason: None,
+            )  # fmt: skip
+            await stranger.start()
+            strangers.append(stranger)
+            before = asked
+            while asked < before + 20:
+                await asyncio.sleep(0.02)
+                assert not asking.done()
+            if number < 2:
+                await stranger.stop()
+        # Whoever holds the partition, decisions go on; a controller that gets nothing any more is succeeded.
+        running = False
+        await asyncio.wait_for(asking, WAIT_S)
+        left = await controllers.until(
+            lambda all_: len({(one["applied_offset"], one["digest"]) for one in all_.values() if one["role"] != "none"}) == 1,
+            "both are equally far",
+        )
+        sets = next(one for one in left.values() if one["role"] == "active")["sets"]
+        assert {f"set-{number}" for number in range(asked)} <= set(sets)
+    finally:
+        running = False
+        asking.cancel()
+        await asyncio.gather(asking, *(one.stop() for one in strangers), return_exceptions=True)
