@@ -20,6 +20,7 @@ from processors.effects import Effect
 from processors.elections import ElectionDesk
 from processors.fold import Applied
 from processors.forwarding import FORWARDED_FOR
+from processors.metrics import TIMEOUT
 from processors.pending import PendingCommand, PendingCommands, Purpose, Waiter
 from processors.triggers import ElectionCall
 
@@ -172,12 +173,17 @@ class CommandDesk:
         return [
             effect
             for waiter in late
-            for effect in waiter.answer(responses.unknown(waiter.request, waited_ms))
+            for effect in waiter.answer(responses.unknown(waiter.request, waited_ms), TIMEOUT)
         ]
 
     def repeats_of(self, name: str) -> list[dict[str, object]]:
         """Refused requests about a set that were repeated and answered from memory."""
         return []
+
+    @property
+    def waiting(self) -> int:
+        """Commands handed to the log and not applied yet."""
+        return len(self._pending)
 
     def is_able(self) -> bool:
         """False when commands wait and for a while nothing has come through: the log is out of reach."""

@@ -24,8 +24,10 @@ from processors.command_desk import CommandDesk
 from processors.core_context import CoreConfig, CoreContext, FolderView
 from processors.decide_refusals import Refusal
 from processors.effects import Effect
+from processors.figures import Figures, figures_of
 from processors.fold import Applied
 from processors.leading_desk import LeadingDesk
+from processors.metrics import FAILED, SUCCESS, Metrics
 from processors.peer_desk import PeerDesk
 from processors.pending import PendingCommand, Waiter
 from processors.publish_desk import PublishDesk, divergence_of
@@ -44,8 +46,8 @@ SCAN_MS = 250
 class ControllerCore:
     """One controller process. All calls come from one thread; each returns effects to perform in order."""
 
-    def __init__(self, config: CoreConfig, folder_view: FolderView, ids: Iterator[bytes]) -> None:
-        self._context = context = CoreContext(config, folder_view, ids)
+    def __init__(self, config: CoreConfig, folder_view: FolderView, ids: Iterator[bytes], metrics: Metrics | None = None) -> None:
+        self._context = context = CoreContext(config, folder_view, ids, metrics)
         self._commands = CommandDesk(context)
         self._leading = LeadingDesk(context, self._commands)
         self._reads = ReadDesk(context)
@@ -99,7 +101,8 @@ class ControllerCore:
         try:
             return self._take(waiter)
         except gateway.BadRequest as error:
-            return waiter.answer(waiter.request.reply(error.code, remark=str(error)))
+            status = FAILED if error.code == ResponseCode.SYSTEM_ERROR else SUCCESS
+            return waiter.answer(waiter.request.reply(error.code, remark=str(error)), status)
 
     def _take(self, waiter: Waiter) -> list[Effect]:
         request = waiter.request
@@ -136,6 +139,11 @@ class ControllerCore:
         )
         return waiter.answer(answer)
 
+    def figures(self, now_ms: int) -> Figures:
+        """What the metrics show of this moment."""
+        self._context.clock(now_ms)
+        return figures_of(self._context, self._reads.end_offset, self._outcomes.published_offset, self._commands.waiting)
+
     def on_end_offset(self, token: int, offset: int | None) -> list[Effect]:
         """The log's end (offset of the next record) that was asked for with `token`; None: not learnt."""
         return self._reads.answered(token, offset)
@@ -158,6 +166,7 @@ class ControllerCore:
         pending = self._commands.applied(applied)
         was_active = self.is_active
         self._claims.follow(applied, pending)
+        context.metrics.record(applied, self.is_active)
         phases = {} if pending is None else dict(pending.phases)
         phases["applied"] = wall_ms
         effects: list[Effect] = []

@@ -15,6 +15,7 @@ from events.envelope import Envelope, ReplicaEvidence
 from events.outcomes import LABEL_AT_RISK, Outcome
 from processors.leadership import Leadership
 from processors.liveness import Liveness
+from processors.metrics import Metrics
 from processors.peer_book import PeerBook
 from processors.state import SUPPORTED_RULES, BrokerSet, ControllerState, Replica
 
@@ -57,8 +58,11 @@ class CoreConfig:
 class CoreContext:
     """Shared by the desks of one core. `now_ms` is monotonic; `wall_ms` is for stamps only."""
 
-    def __init__(self, config: CoreConfig, folder: FolderView, ids: Iterator[bytes]) -> None:
+    def __init__(
+        self, config: CoreConfig, folder: FolderView, ids: Iterator[bytes], metrics: Metrics | None = None
+    ) -> None:
         self.config = config
+        self.metrics = metrics or Metrics()
         self.folder = folder
         self.ids = ids
         self.liveness = Liveness()

@@ -29,6 +29,8 @@ class Reply:
 
     conn_id: int
     response: RemotingCommand
+    status: str = "success"
+    """For the metrics: a produced response is a success whatever its code; else failed or timeout."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,7 +35,7 @@ class Figures:
     silence_max_ms: int
 
 
-def figures_of(context: CoreContext, *, end_offset: int, published_offset: int, pending: int) -> Figures:
+def figures_of(context: CoreContext, end_offset: int, published_offset: int, pending: int) -> Figures:
     """Everything as of the last call's time and the last applied record."""
     state = context.state
     leader_known = context.leader_address() is not None

@@ -19,6 +19,7 @@ from processors.core_context import CoreContext
 from processors.effects import Effect
 from processors.forwarding import FORWARDED_FOR, ForwardingDesk
 from processors.leadership import PEER_HEARTBEAT_MS
+from processors.metrics import SUCCESS, TIMEOUT
 from processors.peer_book import networks_text
 from processors.pending import PendingCommand, Waiter
 
@@ -139,5 +140,5 @@ class PeerDesk:
         for one in self._desk.expired(self._context.now_ms):
             request = one.waiter.request
             answer = responses.unknown(request, waited_ms) if one.sent else responses.not_leader(request)
-            effects += one.waiter.answer(answer)
+            effects += one.waiter.answer(answer, TIMEOUT if one.sent else SUCCESS)
         return effects

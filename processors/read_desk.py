@@ -15,6 +15,7 @@ from processors import gateway, responses
 from processors.command_desk import busy
 from processors.core_context import CoreContext
 from processors.effects import Effect
+from processors.metrics import TIMEOUT
 from processors.pending import Waiter
 from processors.read_barrier import ReadBarrier
 
@@ -74,7 +75,7 @@ class ReadDesk:
         waited_ms = self._context.config.request_deadline_ms
         effects: list[Effect] = []
         for waiter, _ in self._barrier.expired(self._context.now_ms):
-            effects += waiter.answer(responses.unread(waiter.request, waited_ms))
+            effects += waiter.answer(responses.unread(waiter.request, waited_ms), TIMEOUT)
         return effects
 
     def _serve(self, waiter: Waiter) -> list[Effect]:
