@@ -16,6 +16,7 @@ from events.codec import MalformedRecord
 from processors import effects as fx
 from processors.controller_log import ControllerLog
 from processors.core import ControllerCore
+from processors.metrics import SUCCESS, TIMEOUT, RequestMeter
 from processors.peers import Outbound
 
 _log = logging.getLogger("processors.controller")
@@ -24,6 +25,11 @@ _log = logging.getLogger("processors.controller")
 def monotonic_ms() -> int:
     """The clock that decides about waiting."""
     return time.monotonic_ns() // 1_000_000
+
+
+def monotonic_us() -> int:
+    """The same clock, for what is measured rather than waited for."""
+    return time.monotonic_ns() // 1_000
 
 
 def wall_ms() -> int:
@@ -41,12 +47,14 @@ class EffectRunner:
         outbound: Outbound,
         connections: Mapping[int, Connection],
         on_halt: Callable[[str], None],
+        meter: RequestMeter | None = None,
     ) -> None:
         self._core = core
         self._log = log
         self._outbound = outbound
         self._connections = connections
         self._on_halt = on_halt
+        self._meter = meter or RequestMeter()
         self._halted = False
 
     def halt(self, reason: str) -> None:
@@ -66,12 +74,13 @@ class EffectRunner:
 
     def _to_the_outside(self, effect: fx.Effect) -> None:
         match effect:
-            case fx.Reply(conn_id, response):
+            case fx.Reply(conn_id, response, status):
                 connection = self._connections.get(conn_id)
+                self._meter.answered(conn_id, response.opaque, status, monotonic_us())
                 if connection is not None:
                     connection.send(response)
-            case fx.NotifyRole(address, command):
-                self._outbound.notify(address, command)
+            case fx.NotifyRole(address, command, delay_ms):
+                self._outbound.notify(address, command, delay_ms)
             case fx.Publish(outcome):
                 self._log.publish(outcome)
             case fx.TellPeer(address, command):
@@ -96,10 +105,8 @@ class EffectRunner:
         core, perform = self._core, self.perform
         match effect:
             case fx.Append(command_id, data):
-                self._log.append(
-                    data,
-                    lambda offset: perform(core.on_append_result(command_id, offset, monotonic_ms())),
-                )
+                began_us = monotonic_us()
+                self._log.append(data, lambda offset: self._appended(command_id, offset, began_us))
             case fx.Probe(address):
                 self._outbound.probe(
                     address,
@@ -120,3 +127,7 @@ class EffectRunner:
                 self._log.ask_last_published(
                     lambda last: perform(core.on_last_published(token, last, monotonic_ms()))
                 )
+
+    def _appended(self, command_id: bytes, offset: int | None, began_us: int) -> None:
+        self._meter.metrics.append(TIMEOUT if offset is None else SUCCESS, monotonic_us() - began_us)
+        self.perform(self._core.on_append_result(command_id, offset, monotonic_ms()))

@@ -39,6 +39,7 @@ class NotifyRole:
 
     address: str
     command: RemotingCommand
+    delay_ms: int = 0
 
 
 @dataclass(frozen=True, slots=True)

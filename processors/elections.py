@@ -8,6 +8,7 @@ Refuses to know: who leads among controllers, and who wins (the fold).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from brokers.remoting.command import RemotingCommand
 from events.changes import MasterElected, RulesActivated, SettingsChanged, SyncStateSetAltered
@@ -15,13 +16,19 @@ from events.commands import ElectMaster
 from events.envelope import Envelope
 from events.outcomes import Outcome
 from processors import effects as fx
-from processors import responses
+from processors import responses, settings_in_force
 from processors.effects import Effect
 from processors.liveness import REASON_REFUSED, Liveness
 from processors.state import BrokerSet, ControllerState
-from processors.triggers import ElectionCall, ElectionTriggers
+from processors.triggers import ElectionCall, ElectionTriggers, Pace
 
 _NO_BROKER = -1
+JAVA_SLAVE_WAIT_MS = 300
+"""
+A Java slave learns its new master's HA address only from a name server's answer to its own registration, which it
+sends when it is told of its role. Before the master has registered there, that answer names nobody, and the slave
+asks again after its period of 10 s or more: so it is told a moment after its master.
+"""
 
 
 class ElectionDesk:
@@ -58,7 +65,7 @@ class ElectionDesk:
             sets = [state.sets[name] for name in names if name in state.sets]
         return [
             (call, self._stamps(state.sets[call.broker_name], wall_skew_ms))
-            for call in self._triggers.calls(sets, self._liveness, now_ms)
+            for call in self._triggers.calls(sets, self._liveness, now_ms, _pace(state))
         ]
 
     def _stamps(self, broker_set: BrokerSet, wall_skew_ms: int) -> dict[str, int]:
@@ -97,12 +104,11 @@ class ElectionDesk:
         for change in outcome.changes:
             match change:
                 case MasterElected():
-                    effects = self._tell_all(state, state.sets[change.broker_name], now_ms)
+                    effects = self._tell_elected(state, state.sets[change.broker_name], now_ms)
                 case SyncStateSetAltered() if outcome.kind != "AlterSyncStateSet":
                     # Nobody asked for this one, so the master does not learn it from an answer.
-                    effects = effects or self._tell_all(
-                        state, state.sets[change.broker_name], now_ms
-                    )
+                    told = self._tell_all(state, state.sets[change.broker_name], now_ms)
+                    effects = effects or [*told]
                 case SettingsChanged() | RulesActivated():
                     self._triggers.rules_changed()
         return effects
@@ -113,14 +119,14 @@ class ElectionDesk:
         replica = None if broker_set is None else broker_set.replica(broker_id)
         if broker_set is None or broker_set.master() is None:
             return []
-        if replica is None or not replica.is_registered:
+        if replica is None or not replica.is_registered or not _pushes(state):
             return []
         return [fx.NotifyRole(replica.address, self._notice(state, broker_set))]
 
     def _tell_all(
         self, state: ControllerState, broker_set: BrokerSet, now_ms: int
-    ) -> list[Effect]:
-        if broker_set.master() is None:
+    ) -> list[fx.NotifyRole]:
+        if broker_set.master() is None or not _pushes(state):
             return []
         return [
             fx.NotifyRole(replica.address, self._notice(state, broker_set))
@@ -128,5 +134,31 @@ class ElectionDesk:
             if replica.is_registered and not self._liveness.is_gone(broker_set, replica, now_ms)
         ]
 
+    def _tell_elected(
+        self, state: ControllerState, broker_set: BrokerSet, now_ms: int
+    ) -> list[Effect]:
+        """Tell all; the master first where a Java slave is among them."""
+        java = {
+            replica.address
+            for replica in broker_set.replicas
+            if not replica.is_regent and replica.broker_id != broker_set.master_broker_id
+        }
+        return [
+            replace(effect, delay_ms=JAVA_SLAVE_WAIT_MS) if effect.address in java else effect
+            for effect in self._tell_all(state, broker_set, now_ms)
+        ]
+
     def _notice(self, state: ControllerState, broker_set: BrokerSet) -> RemotingCommand:
         return responses.role_notice(state, broker_set, self._is_at_risk(broker_set.broker_name))
+
+
+def _pushes(state: ControllerState) -> bool:
+    return settings_in_force.flag(state, settings_in_force.NOTIFY_ROLES)
+
+
+def _pace(state: ControllerState) -> Pace:
+    return Pace(
+        hold_ms=settings_in_force.number(state, settings_in_force.MASS_SILENCE_HOLD_MS),
+        retries=settings_in_force.number(state, settings_in_force.ELECT_RETRIES),
+        rescan_ms=settings_in_force.number(state, settings_in_force.SCAN_MASTERS),
+    )

@@ -147,7 +147,7 @@ class Liveness:
             returned = True
         elif not pulse.is_alive(now_ms):
             returned = True
-        if incarnation is not None and pulse.incarnation != incarnation:
+        if pulse.incarnation != incarnation:
             # Another life of that broker: what the former one told about its log is void (S5).
             pulse.incarnation = incarnation
             pulse.epoch = pulse.max_offset = pulse.confirm_offset = -1

@@ -101,8 +101,11 @@ class Outbound:
             return
         on_reply(response)
 
-    def notify(self, address: str, command: RemotingCommand) -> None:
-        """Send a role notice to a broker; a broker that cannot be reached polls later."""
+    def notify(self, address: str, command: RemotingCommand, delay_ms: int = 0) -> None:
+        """Send a role notice to a broker, now or after a while; a broker that cannot be reached polls later."""
+        if delay_ms:
+            asyncio.get_running_loop().call_later(delay_ms / 1000, self.notify, address, command)
+            return
         connection = self._broker_client.connection(address)
         if connection is not None:
             connection.send(command)

@@ -34,7 +34,7 @@ async def test_a_refused_probe_comes_back_to_the_core(tmp_path: Path) -> None:
     await outbound.close()
 
 
-async def test_a_role_notice_is_delivered(tmp_path: Path) -> None:
+async def test_role_notices_are_delivered_when_they_are_due(tmp_path: Path) -> None:
     got: list[RemotingCommand] = []
 
     def handle(connection: Connection, request: RemotingCommand) -> None:
@@ -43,8 +43,11 @@ async def test_a_role_notice_is_delivered(tmp_path: Path) -> None:
     server = RemotingServer(handle)
     await server.start()
     made, outbound = runner(Rig(), tmp_path, [])
-    made.perform([fx.NotifyRole(f"127.0.0.1:{server.port}", RemotingCommand.request(1008, oneway=True))])
-    await until(lambda: got, "the notice came")
+    address = f"127.0.0.1:{server.port}"
+    late, soon = (RemotingCommand.request(1008, {"when": when}, oneway=True) for when in ("late", "soon"))
+    made.perform([fx.NotifyRole(address, late, delay_ms=150), fx.NotifyRole(address, soon)])
+    await until(lambda: len(got) == 2, "both notices came")
+    assert [notice.ext["when"] for notice in got] == ["soon", "late"]
     await outbound.close()
     await server.close()
 

@@ -77,3 +77,19 @@ def test_a_mastership_at_risk_is_told_to_brokers_and_in_answers(rig: Rig) -> Non
     assert notices[-1].command.ext["regentAtRisk"] == "true"
     info = rig.request(1004, {"brokerName": SET})
     assert info is not None and info.ext["regentAtRisk"] == "true"
+
+
+def test_a_java_slave_is_told_a_moment_after_the_new_master(rig: Rig) -> None:
+    ext = {"clusterName": "C", "brokerName": SET, "brokerId": "3", "brokerAddress": "b3:10911"}
+    rig.request(1003, ext, conn=3)  # registers without an incarnation: a Java broker
+    rig.elect(2, designate=True)
+    delays = {notice.address: notice.delay_ms for notice in rig.take(fx.NotifyRole)}
+    assert delays["b1:10911"] == delays["b2:10911"] == 0 < delays["b3:10911"]
+
+
+def test_a_java_master_is_told_at_once(rig: Rig) -> None:
+    ext = {"clusterName": "C", "brokerName": SET, "brokerId": "2", "brokerAddress": "b2:10911"}
+    rig.request(1003, ext, conn=2)
+    rig.elect(2, designate=True)
+    delays = {notice.address: notice.delay_ms for notice in rig.take(fx.NotifyRole)}
+    assert set(delays.values()) == {0}
