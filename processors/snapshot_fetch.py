@@ -28,9 +28,9 @@ class FetchFailed(Exception):
     """No snapshot came from there; the text says why."""
 
 
-def etag_of(offset: int, data: bytes) -> str:
-    """What names a snapshot: its offset and the digest of the whole file."""
-    return f'"{offset}-{sha256(data).hexdigest()}"'
+def etag(offset: int, digest: str) -> str:
+    """What names a snapshot: its offset and the sha256 of the whole file, in hex."""
+    return f'"{offset}-{digest}"'
 
 
 def fetch(
