@@ -9,8 +9,10 @@ from collections.abc import Mapping
 
 from msgspec import Struct
 
+from events.envelope import ImportedReplica
 
-class ClusterStarted(Struct, frozen=True, gc=False):
+
+class ClusterStarted(Struct, frozen=True, gc=False, array_like=True, tag=True):
     """The cluster exists."""
 
     cluster_id: str
@@ -19,7 +21,7 @@ class ClusterStarted(Struct, frozen=True, gc=False):
     fingerprints: tuple[str, ...]
 
 
-class LeadershipClaimed(Struct, frozen=True, gc=False):
+class LeadershipClaimed(Struct, frozen=True, gc=False, array_like=True, tag=True):
     """A controller decides from here on."""
 
     term: int
@@ -28,7 +30,7 @@ class LeadershipClaimed(Struct, frozen=True, gc=False):
     release: str
 
 
-class BrokerIdApplied(Struct, frozen=True, gc=False):
+class BrokerIdApplied(Struct, frozen=True, gc=False, array_like=True, tag=True):
     """A replica id was given away."""
 
     broker_name: str
@@ -39,7 +41,7 @@ class BrokerIdApplied(Struct, frozen=True, gc=False):
     next_broker_id: int
 
 
-class BrokerRegistered(Struct, frozen=True, gc=False):
+class BrokerRegistered(Struct, frozen=True, gc=False, array_like=True, tag=True):
     """A start of a replica is known."""
 
     broker_name: str
@@ -54,7 +56,7 @@ class BrokerRegistered(Struct, frozen=True, gc=False):
     highest_epoch_seen: int
 
 
-class MasterElected(Struct, frozen=True, gc=False):
+class MasterElected(Struct, frozen=True, gc=False, array_like=True, tag=True):
     """A set has a master in a new epoch."""
 
     broker_name: str
@@ -66,7 +68,7 @@ class MasterElected(Struct, frozen=True, gc=False):
     highest_epoch_seen: int
 
 
-class MasterCleared(Struct, frozen=True, gc=False):
+class MasterCleared(Struct, frozen=True, gc=False, array_like=True, tag=True):
     """A set has no master from here on."""
 
     broker_name: str
@@ -76,7 +78,7 @@ class MasterCleared(Struct, frozen=True, gc=False):
     highest_epoch_seen: int
 
 
-class SyncStateSetAltered(Struct, frozen=True, gc=False):
+class SyncStateSetAltered(Struct, frozen=True, gc=False, array_like=True, tag=True):
     """The SyncStateSet changed."""
 
     broker_name: str
@@ -89,7 +91,7 @@ class SyncStateSetAltered(Struct, frozen=True, gc=False):
     highest_epoch_seen: int
 
 
-class BrokersCleaned(Struct, frozen=True, gc=False):
+class BrokersCleaned(Struct, frozen=True, gc=False, array_like=True, tag=True):
     """Replicas were forgotten; ids and epochs go on where they stood (S9)."""
 
     broker_name: str
@@ -97,17 +99,39 @@ class BrokersCleaned(Struct, frozen=True, gc=False):
     whole_set: bool
 
 
-class SettingsChanged(Struct, frozen=True, gc=False):
+class SettingsChanged(Struct, frozen=True, gc=False, array_like=True, tag=True):
     """Settings that rules read have new values."""
 
     settings: Mapping[str, str]
 
 
-class RulesActivated(Struct, frozen=True, gc=False):
+class RulesActivated(Struct, frozen=True, gc=False, array_like=True, tag=True):
     """Another version of rules or schemas is in force."""
 
     rules_version: int
     fingerprints: tuple[str, ...]
+
+
+class MasterAtRisk(Struct, frozen=True, gc=False, array_like=True, tag=True):
+    """The mastership that was just elected may lack acknowledged messages (S5)."""
+
+    broker_name: str
+    master_epoch: int
+
+
+class BrokerSetImported(Struct, frozen=True, gc=False, array_like=True, tag=True):
+    """A set stands here as another controller left it."""
+
+    broker_name: str
+    cluster_name: str
+    next_broker_id: int
+    replicas: tuple[ImportedReplica, ...]
+    master_broker_id: int | None
+    master_epoch: int
+    sync_state_set: tuple[int, ...]
+    sync_state_set_epoch: int
+    highest_epoch_seen: int
+    source: str
 
 
 Change = (
@@ -121,6 +145,8 @@ Change = (
     | BrokersCleaned
     | SettingsChanged
     | RulesActivated
+    | MasterAtRisk
+    | BrokerSetImported
 )
 
 CHANGES: tuple[type, ...] = (
@@ -134,4 +160,6 @@ CHANGES: tuple[type, ...] = (
     BrokersCleaned,
     SettingsChanged,
     RulesActivated,
+    MasterAtRisk,
+    BrokerSetImported,
 )

@@ -19,7 +19,7 @@ from events.avro_reader import Reader, reader_of
 from events.broker_events import BROKER_EVENTS, BrokerEvent, BrokerEventHeader
 from events.changes import CHANGES
 from events.commands import COMMANDS, Command
-from events.envelope import Envelope, ReplicaEvidence
+from events.envelope import Envelope, ImportedReplica, ReplicaEvidence
 from events.outcomes import CandidateVerdict, Outcome
 
 MARKER = b"\xc3\x01"
@@ -66,7 +66,7 @@ class _Codec(NamedTuple):
 
 def encode(record: Record) -> bytes:
     """Return the bytes of `record`. Raises `MalformedRecord` for values without an encoding."""
-    codec = _BY_CLASS.get(type(record))
+    codec = _oldest_codec(record) if type(record) is Outcome else _BY_CLASS.get(type(record))
     if codec is None:
         raise MalformedRecord(f"{type(record).__name__} is not a record")
     out = BytesIO()
@@ -106,6 +106,12 @@ def _decode_slowly(data: bytes, codec: _Codec) -> Record:
     if body.tell() != len(data):
         raise MalformedRecord(f"{len(data) - body.tell()} bytes after the record")
     return record
+
+
+def _oldest_codec(outcome: Outcome) -> _Codec | None:
+    """Return the first released form that holds it: older releases beside us read that one."""
+    kinds = set(map(type, outcome.changes))
+    return next((codec for codec, known in _OUTCOMES if kinds <= known), None)
 
 
 def peek_fingerprint(data: bytes) -> str:
@@ -195,8 +201,8 @@ def _record_reader(schema: dict[str, Any]) -> Callable[[dict[str, Any]], Any]:
     return read
 
 
-def _build(cls: type) -> _Codec:
-    schema = schemas.load(cls.__name__)
+def _build(cls: type, schema: dict[str, Any] | None = None) -> _Codec:
+    schema = schemas.load(cls.__name__) if schema is None else schema
     parsed = fastavro.parse_schema(schema)
     mark = bytes.fromhex(fingerprint(to_parsing_canonical_form(schema), "CRC-64-AVRO"))
     limit = COMMAND_BYTES_MAX if cls in COMMANDS else RECORD_BYTES_MAX
@@ -207,10 +213,24 @@ def _build(cls: type) -> _Codec:
 _RECORD_WRITERS: dict[str, Callable[[Any], dict[str, Any]]] = {}
 _RECORD_READERS: dict[str, Callable[[dict[str, Any]], Any]] = {}
 RECORD_CLASSES: tuple[type, ...] = (*COMMANDS, Outcome, *BROKER_EVENTS)
-_PARTS: tuple[type, ...] = (Envelope, ReplicaEvidence, CandidateVerdict, BrokerEventHeader)
+_PARTS: tuple[type, ...] = (
+    Envelope, ReplicaEvidence, ImportedReplica, CandidateVerdict, BrokerEventHeader,
+)  # fmt: skip
 _CLASSES = {cls.__name__: cls for cls in (*RECORD_CLASSES, *CHANGES, *_PARTS)}
 _BY_CLASS: dict[type, _Codec] = {cls: _build(cls) for cls in RECORD_CLASSES}
-_BY_HEADER: dict[bytes, _Codec] = {codec.header: codec for codec in _BY_CLASS.values()}
+_EARLIER_OUTCOMES = [_build(Outcome, schema) for schema in schemas.earlier("Outcome").values()]
+_BY_HEADER: dict[bytes, _Codec] = {
+    codec.header: codec for codec in (*_BY_CLASS.values(), *_EARLIER_OUTCOMES)
+}
+
+
+def _changes_of(codec: _Codec) -> frozenset[type]:
+    """Return the kinds of changes that this form of an outcome can hold."""
+    field = next(field for field in codec.schema["fields"] if field["name"] == "changes")
+    return frozenset(_CLASSES[b["name"].removeprefix("regent.")] for b in field["type"]["items"])
+
+
+_OUTCOMES = [(codec, _changes_of(codec)) for codec in (*_EARLIER_OUTCOMES, _BY_CLASS[Outcome])]
 
 # What a `ClusterFormed` of this release makes active.
 COMMAND_FINGERPRINTS: tuple[str, ...] = tuple(sorted(fingerprint_of(cls) for cls in COMMANDS))

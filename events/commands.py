@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 from msgspec import Struct
 
-from events.envelope import Envelope, ReplicaEvidence
+from events.envelope import UNKNOWN, Envelope, ImportedReplica, ReplicaEvidence
 
 
 class ClusterFormed(Struct, frozen=True, gc=False):
@@ -92,6 +92,22 @@ class CleanBrokerData(Struct, frozen=True, gc=False):
     evidence: tuple[ReplicaEvidence, ...] = ()
 
 
+class ImportBrokerSet(Struct, frozen=True, gc=False):
+    """Take over a set as another controller left it (rules 2 and later)."""
+
+    envelope: Envelope
+    cluster_name: str
+    broker_name: str
+    next_broker_id: int
+    master_broker_id: int | None
+    master_epoch: int
+    sync_state_set: tuple[int, ...]
+    sync_state_set_epoch: int
+    replicas: tuple[ImportedReplica, ...]
+    source: str
+    evidence_epoch: int = UNKNOWN
+
+
 class ChangeSettings(Struct, frozen=True, gc=False):
     """Change settings that rules read; those not named stay."""
 
@@ -117,6 +133,7 @@ Command = (
     | CleanBrokerData
     | ChangeSettings
     | ActivateRules
+    | ImportBrokerSet
 )
 
 COMMANDS: tuple[type, ...] = (
@@ -129,4 +146,5 @@ COMMANDS: tuple[type, ...] = (
     CleanBrokerData,
     ChangeSettings,
     ActivateRules,
+    ImportBrokerSet,
 )

@@ -1,5 +1,5 @@
 """
-What travels with every command: the envelope and the evidence.
+What commands are made of: the envelope, the evidence, an imported replica.
 
 Responsible for their shape only. Field meanings stand in `schemas/types/*.avsc`.
 Refuses to know where evidence comes from and what rules make of it.
@@ -26,6 +26,14 @@ class Envelope(Struct, frozen=True, gc=False):
     requested_by: str | None = None
     applied_offset: int = NO_OFFSET
     applied_digest: bytes = b""
+
+
+class ImportedReplica(Struct, frozen=True, gc=False, array_like=True):
+    """One replica of a set that another controller looked after until now."""
+
+    broker_id: int
+    address: str
+    register_check_code: str = ""
 
 
 class ReplicaEvidence(Struct, frozen=True, gc=False):

@@ -63,6 +63,10 @@ def change_line(change: Change) -> str:
         case "BrokersCleaned":
             whole = "whole set" if change["whole_set"] else members(change["broker_ids"])
             return f"cleaned {whole}"
+        case "MasterAtRisk":
+            return f"epoch {change['master_epoch']} may lack acknowledged messages"
+        case "BrokerSetImported":
+            return _imported(change)
         case "SettingsChanged":
             return "settings " + ", ".join(f"{k}={v}" for k, v in change["settings"].items())
         case "RulesActivated":
@@ -86,6 +90,16 @@ def _registered(change: Change) -> str:
         notes.append("restarted master")
     return f"{change['broker_id']} at {change['broker_address']}" + (
         f" ({', '.join(notes)})" if notes else ""
+    )
+
+
+def _imported(change: Change) -> str:
+    ids = members([replica["broker_id"] for replica in change["replicas"]])
+    return (
+        f"imported from {change['source']}: replicas {ids}, master "
+        f"{change['master_broker_id'] or '-'} in epoch {change['master_epoch']}, "
+        f"set {members(change['sync_state_set'])} epoch {change['sync_state_set_epoch']}, "
+        f"next id {change['next_broker_id']}"
     )
 
 

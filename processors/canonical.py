@@ -4,16 +4,22 @@ One byte sequence for each state and outcome, the same on every machine (design 
 Responsible for the canonical form: compact ASCII JSON arrays, fields in declared order, maps
 as pairs sorted by key. Refuses to know digests and files. Changing a form here changes every
 digest that was ever published.
+
+The classes say `array_like`, changes `tag` too, so that msgspec writes this form from the objects
+themselves: a tenth of the time that Python needs to take them apart first.
 """
 
-from collections.abc import Callable, Mapping
-from json import JSONEncoder
+import json
+from collections.abc import Mapping
 from operator import attrgetter
 from typing import Any
 
+from msgspec import structs
+from msgspec.json import Encoder
+
 from events.changes import CHANGES, Change
-from events.outcomes import CandidateVerdict, Outcome
-from processors.state import BrokerSet, ControllerState, Replica
+from events.outcomes import Outcome
+from processors.state import BrokerSet, ControllerState
 
 # Everything of an outcome that stands before its digest.
 DIGESTED_FIELDS = Outcome.__struct_fields__[:13]
@@ -21,73 +27,71 @@ DIGESTED_FIELDS = Outcome.__struct_fields__[:13]
 
 def outcome_text(outcome: Outcome) -> str:
     """Return the digested part of an outcome."""
-    return digested_text(_digested(outcome))
+    return digested_bytes(_digested(outcome)).decode("ascii")
 
 
-def digested_text(values: tuple[Any, ...]) -> str:
-    """Return the same from the values of `DIGESTED_FIELDS`."""
+def digested_bytes(values: tuple[Any, ...]) -> bytes:
+    """Return the same from the values of `DIGESTED_FIELDS`, as the digest takes it in."""
     command_offset, command_id, *plain, changes, candidates = values
-    texts = [(type(change).__name__, *_CHANGE[type(change)](change)) for change in changes]
-    verdicts = [_verdict(candidate) for candidate in candidates]
-    return _text([command_offset, command_id.hex(), *plain, texts, verdicts])
+    for change in changes:
+        if type(change) in _WITH_MAPS:
+            changes = [_without_maps(change) for change in changes]
+            break
+    return _ascii(_encode([command_offset, command_id.hex(), *plain, changes, candidates]))
 
 
 def change_text(change: Change) -> str:
     """Return a change: its kind, then its fields."""
-    return _text((type(change).__name__, *_CHANGE[type(change)](change)))
+    return _ascii(_encode(_without_maps(change))).decode("ascii")
 
 
 def set_text(broker_set: BrokerSet) -> str:
     """Return everything that the fold knows of one set."""
-    return _text(_set_values(broker_set))
+    return set_bytes(broker_set).decode("ascii")
+
+
+def set_bytes(broker_set: BrokerSet) -> bytes:
+    """Return the same, as the digest takes it in."""
+    text = _ascii(_encode(broker_set))
+    # Both came with rules 2: what version 1 published has to stay as it was.
+    if broker_set.imported:
+        return text
+    return text[: -len(",false]") if broker_set.at_risk else -len(",false,false]")] + b"]"
 
 
 def state_text(state: ControllerState) -> str:
     """Return the whole state; sets ascend by name."""
-    return _text(
-        [
-            state.cluster_id,
-            state.term,
-            state.leader_id,
-            state.leader_address,
-            state.rules_version,
-            sorted(state.settings.items()),
-            state.fingerprints,
-            [_set_values(state.sets[name]) for name in sorted(state.sets)],
-        ]
-    )
+    values = [
+        state.cluster_id,
+        state.term,
+        state.leader_id,
+        state.leader_address,
+        state.rules_version,
+        sorted(state.settings.items()),
+        state.fingerprints,
+        [json.loads(set_bytes(state.sets[name])) for name in sorted(state.sets)],
+    ]
+    return _text([*values, state.leader_release] if state.rules_version > 1 else values)
 
 
-def _values(cls: type) -> Callable[[Any], tuple[Any, ...]]:
-    """Return what takes the field values out of a record, in declared order."""
-    names = cls.__struct_fields__
-    if len(names) == 1:
-        return lambda value: (getattr(value, names[0]),)
-    return attrgetter(*names)
+def _without_maps(change: Change) -> Any:
+    """Return what is encoded for a change: itself, unless it has a map to be sorted."""
+    if type(change) not in _WITH_MAPS:
+        return change
+    values = (sorted(v.items()) if isinstance(v, Mapping) else v for v in structs.astuple(change))
+    return (type(change).__name__, *values)
 
 
-def _change_values(cls: type) -> Callable[[Any], tuple[Any, ...]]:
-    """Return the same for a change; only those with a map need a closer look."""
-    get = _values(cls)
-    if "settings" not in cls.__struct_fields__:
-        return get
-    return lambda value: tuple(
-        sorted(one.items()) if isinstance(one, Mapping) else one for one in get(value)
-    )
+def _ascii(text: bytes) -> bytes:
+    """Return the same JSON with escapes for what is not printable ASCII, as Python's own writes it."""
+    if text.isascii() and b"\x7f" not in text:
+        return text
+    return _text(json.loads(text)).encode("ascii")
 
 
-def _set_values(broker_set: BrokerSet) -> list[Any]:
-    values = list(_broker_set(broker_set))
-    values[_REPLICAS_INDEX] = [_replica(replica) for replica in broker_set.replicas]
-    return values
-
-
-_text = JSONEncoder(
+_encode = Encoder().encode
+_text = json.JSONEncoder(
     ensure_ascii=True, separators=(",", ":"), allow_nan=False, check_circular=False
 ).encode
 _digested = attrgetter(*DIGESTED_FIELDS)
-_replica = _values(Replica)
-_broker_set = _values(BrokerSet)
-_verdict = _values(CandidateVerdict)
-_REPLICAS_INDEX = BrokerSet.__struct_fields__.index("replicas")
-_CHANGE = {cls: _change_values(cls) for cls in CHANGES}
+_WITH_MAPS = frozenset(cls for cls in CHANGES if "settings" in cls.__struct_fields__)

@@ -17,9 +17,10 @@ from events.commands import (
     ClusterFormed,
     Command,
     ElectMaster,
+    ImportBrokerSet,
     RegisterBroker,
 )
-from processors import decide_cluster, decide_elect, decide_replicas, decide_sync_set
+from processors import decide_cluster, decide_elect, decide_import, decide_replicas, decide_sync_set
 from processors.decide_refusals import Decision, Refusal
 from processors.state import ControllerState
 
@@ -65,6 +66,8 @@ def rule(state: ControllerState, command: Command) -> Decision:
             return decide_cluster.form_cluster(state, command)
         case ChangeSettings():
             return decide_cluster.change_settings(state, command)
+        case ImportBrokerSet():
+            return decide_import.import_broker_set(state, command)
         case ActivateRules():
             return decide_cluster.activate_rules(state, command)
         case _:

@@ -15,6 +15,7 @@ from events.changes import (
 )
 from events.commands import ActivateRules, ChangeSettings, ClaimLeadership, ClusterFormed
 from processors.decide_refusals import ACCEPTED_WITHOUT_CHANGE, Decision, Refusal
+from processors.rules import RULES, rules_of
 from processors.state import ControllerState, setting_is_valid
 
 FINGERPRINT_HEX_DIGITS = 16
@@ -26,9 +27,11 @@ def form_cluster(state: ControllerState, command: ClusterFormed) -> Decision:
         return Decision(Refusal.ALREADY_FORMED)
     if not command.envelope.cluster_id:
         return Decision(Refusal.WRONG_CLUSTER)
-    if not _settings_are_valid(command.settings):
+    if not _settings_are_valid(command.settings, command.rules_version):
         return Decision(Refusal.INVALID_SETTING)
     if not command.fingerprints or not _are_fingerprints(command.fingerprints):
+        return Decision(Refusal.INVALID_FINGERPRINTS)
+    if not rules_of(command.rules_version).fingerprints.issubset(command.fingerprints):
         return Decision(Refusal.INVALID_FINGERPRINTS)
     started = ClusterStarted(
         command.envelope.cluster_id,
@@ -51,7 +54,7 @@ def claim_leadership(state: ControllerState, command: ClaimLeadership) -> Decisi
 
 def change_settings(state: ControllerState, command: ChangeSettings) -> Decision:
     """Change the named settings; a value that rules cannot read refuses all of them."""
-    if not command.settings or not _settings_are_valid(command.settings):
+    if not command.settings or not _settings_are_valid(command.settings, state.rules_version):
         return Decision(Refusal.INVALID_SETTING)
     changed = {
         name: value
@@ -66,6 +69,10 @@ def activate_rules(state: ControllerState, command: ActivateRules) -> Decision:
     wanted = set(command.fingerprints)
     if not _are_fingerprints(command.fingerprints) or not wanted.issuperset(state.fingerprints):
         return Decision(Refusal.INVALID_FINGERPRINTS)
+    # What a version needs is judged by that version; of one that is not here, the fold makes an end.
+    target = RULES.get(command.rules_version)
+    if target is not None and not wanted.issuperset(target.fingerprints):
+        return Decision(Refusal.INVALID_FINGERPRINTS)
     same_schemas = wanted == set(state.fingerprints)
     if command.rules_version < state.rules_version or (
         command.rules_version == state.rules_version and same_schemas
@@ -74,8 +81,8 @@ def activate_rules(state: ControllerState, command: ActivateRules) -> Decision:
     return Decision(changes=(RulesActivated(command.rules_version, tuple(sorted(wanted))),))
 
 
-def _settings_are_valid(settings: Mapping[str, str]) -> bool:
-    return all(setting_is_valid(name, value) for name, value in settings.items())
+def _settings_are_valid(settings: Mapping[str, str], rules_version: int) -> bool:
+    return all(setting_is_valid(name, value, rules_version) for name, value in settings.items())
 
 
 def _are_fingerprints(texts: tuple[str, ...]) -> bool:

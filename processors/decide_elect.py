@@ -5,12 +5,13 @@ Responsible for `controller.md` 5.5 with design S6 and S7, and for the new epoch
 Refuses to know who is best: `elect` chooses.
 """
 
-from events.changes import MasterCleared, MasterElected
+from events.changes import MasterAtRisk, MasterCleared, MasterElected
 from events.commands import ElectMaster
-from events.outcomes import CandidateVerdict
+from events.outcomes import LABEL_AT_RISK, CandidateVerdict
 from processors.decide_refusals import Decision, Refusal
 from processors.elect import Election, elect
-from processors.elect_candidates import Candidate, assess, not_considered
+from processors.elect_candidates import Candidate, assess, not_considered, reported_epochs
+from processors.rules import Rules, rules_of
 from processors.state import EPOCH_MAX, NO_BROKER_ID, BrokerSet, ControllerState
 
 REASON_NOBODY = "NOBODY_ELECTABLE"
@@ -26,18 +27,22 @@ def elect_master(state: ControllerState, command: ElectMaster) -> Decision:
     refusal = _not_to_be_held(broker_set, command)
     if refusal is not None:
         return Decision(refusal, candidates=not_considered(candidates))
+    rules = rules_of(state.rules_version)
     election = elect(
         broker_set,
         candidates,
         broker_id=command.broker_id,
         designate=command.designate,
         unclean_allowed=state.unclean_allowed,
+        rules=rules,
     )
     if election.master_kept:
         return Decision(Refusal.MASTER_STILL_EXIST, candidates=election.verdicts)
+    reported = reported_epochs(candidates, command.evidence, rules)
     if election.winner is None:
-        return _failed(broker_set, command, election.verdicts)
-    return _elected(broker_set, candidates, election)
+        also = reported if rules.epoch_above_all_evidence else ()
+        return _failed(broker_set, command, election.verdicts, also)
+    return _elected(broker_set, candidates, election, reported, rules)
 
 
 def _not_to_be_held(broker_set: BrokerSet, command: ElectMaster) -> Refusal | None:
@@ -54,7 +59,10 @@ def _not_to_be_held(broker_set: BrokerSet, command: ElectMaster) -> Refusal | No
 
 
 def _failed(
-    broker_set: BrokerSet, command: ElectMaster, verdicts: tuple[CandidateVerdict, ...]
+    broker_set: BrokerSet,
+    command: ElectMaster,
+    verdicts: tuple[CandidateVerdict, ...],
+    reported: tuple[int, ...],
 ) -> Decision:
     """
     Refuse; a dead master is cleared once, when a controller asked.
@@ -68,19 +76,22 @@ def _failed(
     if command.designate or master is None or broker_set.master_epoch >= EPOCH_MAX:
         return Decision(Refusal.MASTER_NOT_AVAILABLE, candidates=verdicts)
     epoch = broker_set.master_epoch + 1
-    highest = max(broker_set.highest_epoch_seen, epoch)
+    fitting = (seen for seen in reported if seen < EPOCH_MAX)
+    highest = max(broker_set.highest_epoch_seen, epoch, *fitting)
     cleared = MasterCleared(broker_set.broker_name, master, epoch, REASON_NOBODY, highest)
     return Decision(Refusal.MASTER_NOT_AVAILABLE, (cleared,), verdicts)
 
 
 def _elected(
-    broker_set: BrokerSet, candidates: tuple[Candidate, ...], election: Election
+    broker_set: BrokerSet,
+    candidates: tuple[Candidate, ...],
+    election: Election,
+    reported: tuple[int, ...],
+    rules: Rules,
 ) -> Decision:
     """Give the winner an epoch above everything that any broker of the set ever reported (S7)."""
     winner = next(c.replica for c in candidates if c.broker_id == election.winner)
-    epoch = 1 + max(
-        broker_set.master_epoch, broker_set.highest_epoch_seen, *(c.epoch for c in candidates)
-    )
+    epoch = 1 + max(broker_set.master_epoch, broker_set.highest_epoch_seen, *reported)
     if epoch > EPOCH_MAX:
         verdicts = not_considered(candidates)
         return Decision(Refusal.EPOCH_EXHAUSTED, candidates=verdicts)
@@ -94,4 +105,7 @@ def _elected(
         epoch,
     )
     labels = tuple(sorted(election.labels))
-    return Decision(None, (elected,), election.verdicts, labels)
+    changes: tuple[MasterElected | MasterAtRisk, ...] = (elected,)
+    if rules.records_risk and LABEL_AT_RISK in labels:
+        changes = (elected, MasterAtRisk(broker_set.broker_name, epoch))
+    return Decision(None, changes, election.verdicts, labels)

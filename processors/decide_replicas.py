@@ -14,6 +14,7 @@ from events.changes import (
 )
 from events.commands import ApplyBrokerId, CleanBrokerData, RegisterBroker
 from processors.decide_refusals import ACCEPTED_WITHOUT_CHANGE, Decision, Refusal
+from processors.rules import rules_of
 from processors.state import (
     EPOCH_MAX,
     FIRST_BROKER_ID,
@@ -32,9 +33,11 @@ UNKNOWN = -1
 def apply_broker_id(state: ControllerState, command: ApplyBrokerId) -> Decision:
     """Give the next id away, or recognise the same applicant by its check code (S9)."""
     broker_set = state.sets.get(command.broker_name)
+    rules = rules_of(state.rules_version)
     wanted = command.applied_broker_id
     if broker_set is not None and (known := broker_set.replica(wanted)) is not None:
-        if known.register_check_code == command.register_check_code:
+        code = command.register_check_code
+        if known.register_check_code == code and (code or not rules.empty_code_is_nobody):
             return ACCEPTED_WITHOUT_CHANGE
         return Decision(Refusal.BROKER_ID_INVALID)
     if wanted != (FIRST_BROKER_ID if broker_set is None else broker_set.next_broker_id):
@@ -43,7 +46,8 @@ def apply_broker_id(state: ControllerState, command: ApplyBrokerId) -> Decision:
     if _any_too_long(*texts) or (broker_set and len(broker_set.replicas) >= REPLICAS_MAX):
         return Decision(Refusal.BROKER_ID_INVALID)
     # The set keeps the cluster name it began with (`controller.md` 4.1).
-    cluster_name = command.cluster_name if broker_set is None else broker_set.cluster_name
+    begins = broker_set is None or (rules.tombstone_takes_cluster_name and broker_set.tombstone)
+    cluster_name = command.cluster_name if begins else broker_set.cluster_name
     applied = BrokerIdApplied(
         command.broker_name,
         cluster_name,

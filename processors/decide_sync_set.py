@@ -8,7 +8,8 @@ Refuses to know why the master wants it: what has caught up is the master's to j
 from events.changes import SyncStateSetAltered
 from events.commands import AlterSyncStateSet
 from processors.decide_refusals import Decision, Refusal
-from processors.elect_candidates import Candidate, assess
+from processors.elect_candidates import Candidate, assess, reported_epochs
+from processors.rules import rules_of
 from processors.state import EPOCH_MAX, BrokerSet, ControllerState
 
 REASON_PROPOSED = "PROPOSED"
@@ -32,7 +33,9 @@ def alter_sync_state_set(state: ControllerState, command: AlterSyncStateSet) -> 
         return Decision(refusal)
     if command.master_broker_id not in wanted:
         return Decision(Refusal.SET_WITHOUT_MASTER)
-    return Decision(changes=(_altered(broker_set, wanted, candidates),))
+    rules = rules_of(state.rules_version)
+    reported = reported_epochs(candidates, command.evidence, rules)
+    return Decision(changes=(_altered(broker_set, wanted, reported),))
 
 
 def _fenced(broker_set: BrokerSet, command: AlterSyncStateSet) -> Refusal | None:
@@ -60,11 +63,11 @@ def _unfit_member(wanted: tuple[int, ...], candidates: tuple[Candidate, ...]) ->
 
 
 def _altered(
-    broker_set: BrokerSet, wanted: tuple[int, ...], candidates: tuple[Candidate, ...]
+    broker_set: BrokerSet, wanted: tuple[int, ...], reported: tuple[int, ...]
 ) -> SyncStateSetAltered:
     """Return the change; a live master goes on with this set, so nobody waits for old members."""
     before = broker_set.sync_state_set
-    reported = (c.epoch for c in candidates if c.epoch < EPOCH_MAX)
+    fitting = (epoch for epoch in reported if epoch < EPOCH_MAX)
     return SyncStateSetAltered(
         broker_set.broker_name,
         wanted,
@@ -73,5 +76,5 @@ def _altered(
         tuple(i for i in before if i not in wanted),
         REASON_PROPOSED,
         (),
-        max(broker_set.highest_epoch_seen, *reported, 0),
+        max(broker_set.highest_epoch_seen, *fitting, 0),
     )

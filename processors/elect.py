@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from events.outcomes import LABEL_AT_RISK, LABEL_DESIGNATED, LABEL_UNCLEAN, CandidateVerdict
 from processors.elect_candidates import Candidate, absence_of, verdict_of
+from processors.rules import RULES, RULES_VERSION, Rules
 from processors.state import NO_BROKER_ID, BrokerSet
 
 
@@ -54,6 +55,7 @@ def elect(
     broker_id: int,
     designate: bool,
     unclean_allowed: bool,
+    rules: Rules = RULES[RULES_VERSION],
 ) -> Election:
     """
     Choose a master among `candidates`, the answer of `assess`.
@@ -61,7 +63,7 @@ def elect(
     `broker_id` is who asks or is designated, -1 for a controller acting by itself.
     """
     if designate:
-        return _elect_designated(broker_set, candidates, broker_id, unclean_allowed)
+        return _elect_designated(broker_set, candidates, broker_id, unclean_allowed, rules)
     if not broker_set.has_had_master and broker_id != NO_BROKER_ID:
         return _elect_first(candidates, broker_id)
     if _master_is_kept(broker_set, candidates):
@@ -69,7 +71,8 @@ def elect(
     members = [c for c in candidates if _is_sound_member(c)]
     if members:
         winner = min(members, key=by_priority)
-        return _won(winner, candidates, by_priority, _surviving_members(members, winner))
+        survivors = _surviving_members(broker_set, members, winner, rules)
+        return _won(winner, candidates, by_priority, survivors)
     return _elect_at_risk(broker_set, candidates, unclean_allowed)
 
 
@@ -85,9 +88,16 @@ def _master_is_kept(broker_set: BrokerSet, candidates: tuple[Candidate, ...]) ->
     return any(c.broker_id == broker_set.master_broker_id and c.is_alive for c in candidates)
 
 
-def _surviving_members(members: list[Candidate], winner: Candidate) -> tuple[int, ...]:
+def _surviving_members(
+    broker_set: BrokerSet, members: list[Candidate], winner: Candidate, rules: Rules
+) -> tuple[int, ...]:
     """Each live member of ours holds all that was acknowledged (S1); Java gets {master}."""
-    if all(member.replica.is_regent for member in members):
+    decisive = [member.replica for member in members]
+    if rules.java_master_resets_set:
+        master = broker_set.master_broker_id
+        last = broker_set.sync_state_set if master is None else (master,)
+        decisive += [r for r in broker_set.replicas if r.broker_id in last]
+    if all(replica.is_regent for replica in decisive):
         return tuple(member.broker_id for member in members)
     return (winner.broker_id,)
 
@@ -109,7 +119,11 @@ def _elect_first(candidates: tuple[Candidate, ...], broker_id: int) -> Election:
 
 
 def _elect_designated(
-    broker_set: BrokerSet, candidates: tuple[Candidate, ...], broker_id: int, unclean_allowed: bool
+    broker_set: BrokerSet,
+    candidates: tuple[Candidate, ...],
+    broker_id: int,
+    unclean_allowed: bool,
+    rules: Rules,
 ) -> Election:
     named = next((c for c in candidates if c.broker_id == broker_id), None)
     if named is None or not _is_present(named):
@@ -119,7 +133,7 @@ def _elect_designated(
     labels: tuple[str, ...] = (LABEL_DESIGNATED,)
     members = [c for c in candidates if _is_sound_member(c)]
     if named in members:
-        survivors = _surviving_members(members, named)
+        survivors = _surviving_members(broker_set, members, named, rules)
         return _won(named, candidates, None, survivors, labels, others="NOT_DESIGNATED")
     if not broker_set.has_had_master:
         return _won(named, candidates, None, (broker_id,), labels, others="NOT_DESIGNATED")

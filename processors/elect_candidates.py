@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from events.envelope import ELECTION_PRIORITY_DEFAULT, ReplicaEvidence
 from events.outcomes import CandidateVerdict
+from processors.rules import Rules
 from processors.state import NO_BROKER_ID, BrokerSet, Replica
 
 ALIVE = "ALIVE"
@@ -56,6 +57,16 @@ def assess(
         _candidate(broker_set, replica, known.get(replica.broker_id), asking_id)
         for replica in broker_set.replicas
     )
+
+
+def reported_epochs(
+    candidates: tuple[Candidate, ...], evidence: Iterable[ReplicaEvidence], rules: Rules
+) -> tuple[int, ...]:
+    """Return the epochs that brokers of the set reported, as far as this decision knows (S7)."""
+    of_replicas = tuple(candidate.epoch for candidate in candidates)
+    if not rules.epoch_above_all_evidence:
+        return of_replicas
+    return (*of_replicas, *(entry.epoch for entry in evidence))
 
 
 def not_considered(candidates: tuple[Candidate, ...]) -> tuple[CandidateVerdict, ...]:

@@ -13,10 +13,12 @@ from msgspec.structs import replace
 from events.changes import (
     BrokerIdApplied,
     BrokerRegistered,
+    BrokerSetImported,
     BrokersCleaned,
     Change,
     ClusterStarted,
     LeadershipClaimed,
+    MasterAtRisk,
     MasterCleared,
     MasterElected,
     RulesActivated,
@@ -32,31 +34,27 @@ SetChange = (
     | MasterCleared
     | SyncStateSetAltered
     | BrokersCleaned
+    | MasterAtRisk
+    | BrokerSetImported
 )
 
 
 def evolve(state: ControllerState, change: Change) -> ControllerState:
     """Return the state after `change`."""
+    if isinstance(change, SetChange):
+        before = state.sets.get(change.broker_name)
+        after = evolve_set(before, change)
+        if after is None or after is before:
+            return state
+        return state.with_set(after)
     match change:
-        case (
-            BrokerIdApplied()
-            | BrokerRegistered()
-            | MasterElected()
-            | MasterCleared()
-            | SyncStateSetAltered()
-            | BrokersCleaned()
-        ):
-            before = state.sets.get(change.broker_name)
-            after = evolve_set(before, change)
-            if after is None or after is before:
-                return state
-            return state.with_set(after)
         case LeadershipClaimed():
             return replace(
                 state,
                 term=change.term,
                 leader_id=change.controller_id,
                 leader_address=change.controller_address,
+                leader_release=change.release,
             )
         case ClusterStarted():
             return replace(
@@ -80,6 +78,8 @@ def evolve(state: ControllerState, change: Change) -> ControllerState:
 
 def evolve_set(broker_set: BrokerSet | None, change: SetChange) -> BrokerSet | None:
     """Return the set after `change`; None is a set that nobody has heard of."""
+    if isinstance(change, BrokerSetImported):
+        return _imported(change)
     if broker_set is None:
         if not isinstance(change, BrokerIdApplied):
             return None
@@ -98,7 +98,11 @@ def evolve_set(broker_set: BrokerSet | None, change: SetChange) -> BrokerSet | N
                 master_epoch=change.master_epoch,
                 highest_epoch_seen=change.highest_epoch_seen,
                 master_restarted=False,
+                at_risk=False,
+                imported=False,
             )
+        case MasterAtRisk():
+            return replace(broker_set, at_risk=True)
         case SyncStateSetAltered():
             return _with_altered(broker_set, change)
         case BrokersCleaned():
@@ -112,9 +116,11 @@ def _with_applied(broker_set: BrokerSet, change: BrokerIdApplied) -> BrokerSet:
     others = [r for r in broker_set.replicas if r.broker_id != change.broker_id]
     return replace(
         broker_set,
+        cluster_name=change.cluster_name,
         next_broker_id=change.next_broker_id,
         replicas=tuple(sorted([*others, newcomer], key=lambda replica: replica.broker_id)),
         tombstone=False,
+        imported=False,
     )
 
 
@@ -136,12 +142,14 @@ def _with_registered(broker_set: BrokerSet, change: BrokerRegistered) -> BrokerS
         else replica
         for replica in broker_set.replicas
     )
-    restarted = change.restarted_master and broker_set.master_broker_id == change.broker_id
+    is_master = broker_set.master_broker_id == change.broker_id
+    restarted = change.restarted_master and is_master
     return replace(
         broker_set,
         replicas=replicas,
         highest_epoch_seen=change.highest_epoch_seen,
         master_restarted=broker_set.master_restarted or restarted,
+        imported=broker_set.imported and not is_master,
     )
 
 
@@ -186,6 +194,28 @@ def _with_altered(broker_set: BrokerSet, change: SyncStateSetAltered) -> BrokerS
         has_had_master=broker_set.has_had_master,
         unclean_members=tuple(unclean),
         tombstone=broker_set.tombstone,
+        at_risk=broker_set.at_risk,
+    )
+
+
+def _imported(change: BrokerSetImported) -> BrokerSet:
+    """Whatever stood there before was a tombstone or an earlier import: the decision saw to that."""
+    replicas = tuple(
+        Replica(one.broker_id, one.address, one.register_check_code, is_registered=True)
+        for one in change.replicas
+    )
+    return BrokerSet(
+        change.cluster_name,
+        change.broker_name,
+        change.next_broker_id,
+        replicas=replicas,
+        master_broker_id=change.master_broker_id,
+        master_epoch=change.master_epoch,
+        sync_state_set=tuple(change.sync_state_set),
+        sync_state_set_epoch=change.sync_state_set_epoch,
+        highest_epoch_seen=change.highest_epoch_seen,
+        has_had_master=change.master_epoch > 0,
+        imported=True,
     )
 
 
@@ -198,6 +228,7 @@ def _without_cleaned(broker_set: BrokerSet, change: BrokersCleaned) -> BrokerSet
         has_had_master=broker_set.has_had_master and bool(left),
         unclean_members=tuple(i for i in broker_set.unclean_members if i not in gone),
         tombstone=not left,
+        imported=False,
     )
 
 

@@ -133,8 +133,10 @@ class Folder:
             refusal = Refusal.OUTSIDE_WINDOW if oldest < self.recent.complete_from else None
         if refusal is not None:
             return command, Decision(refusal), None
+        if isinstance(command, ClusterFormed) and not self.state.is_formed:
+            self._require_rules(command.rules_version)
         decision = decide.rule(self.state, command)
-        if decision.refusal is None and isinstance(command, ClusterFormed | ActivateRules):
+        if decision.refusal is None and isinstance(command, ActivateRules):
             self._require_rules(command.rules_version)
         return command, decision, None
 
@@ -155,7 +157,7 @@ class Folder:
         except UnknownFingerprint as error:
             mark = error.fingerprint_hex
             raise ReleaseTooOld(
-                f"schema {mark} is active in the log, this release does not have it"
+                f"schema {mark} is active in the log, this release does not have it; {self._who_has_it()}"
             ) from error
         return record if isinstance(record, COMMANDS) else Refusal.UNREADABLE
 
@@ -183,7 +185,15 @@ class Folder:
 
     def _require_rules(self, version: int) -> None:
         if version not in self.supported_rules:
-            raise ReleaseTooOld(f"the log activates rules {version}, this release has {self.supported_rules}")
+            ours = ", ".join(map(str, self.supported_rules))
+            raise ReleaseTooOld(
+                f"the log activates rules {version}, this release has rules {ours}; {self._who_has_it()}"
+            )
+
+    def _who_has_it(self) -> str:
+        """Only the leader's word counts, so it was its release that activated them (D3)."""
+        release, leader = self.state.leader_release, self.state.leader_id
+        return f"release {release} of controller {leader} has it" if release else "a newer release has it"
 
     def _remember(self, command: Command, outcome: Outcome) -> None:
         self.recent.remember(
@@ -208,8 +218,8 @@ def _changed_sets(decision: Decision, state: ControllerState) -> bytes:
     if not decision.changes:
         return b""
     names = {getattr(change, "broker_name", None) for change in decision.changes} - {None}
-    texts = [canonical.set_text(state.sets[name]) for name in sorted(names) if name in state.sets]
-    return ",".join(texts).encode("ascii")
+    texts = [canonical.set_bytes(state.sets[name]) for name in sorted(names) if name in state.sets]
+    return b",".join(texts)
 
 
 def _digested_parts(
@@ -238,7 +248,7 @@ def _chained(
     previous: bytes, offset: int, data: bytes, parts: tuple[Any, ...], changed: bytes
 ) -> bytes:
     """Chain the digest; each part is preceded by its length, so none can pass for another."""
-    text = canonical.digested_text(parts).encode("ascii")
+    text = canonical.digested_bytes(parts)
     lengths = _LENGTHS.pack(offset, len(data), len(text), len(changed))
     return sha256(b"".join((previous, lengths, data, text, changed))).digest()
 

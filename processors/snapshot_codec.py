@@ -16,7 +16,7 @@ from processors.fold import Folder
 from processors.fold_repeats import FirstOutcome, RecentCommands
 from processors.state import SUPPORTED_RULES, BrokerSet, ControllerState, Replica
 
-SNAPSHOT_VERSION = 1
+SNAPSHOT_VERSION = 2
 SNAPSHOT_BYTES_MAX = 256 * 1024 * 1024
 _MAGIC = b"regent-snapshot "
 _HEADER_LINES = 2
@@ -65,6 +65,7 @@ def _to_plain(folder: Folder) -> dict[str, Any]:
         "term": state.term,
         "leader_id": state.leader_id,
         "leader_address": state.leader_address,
+        "leader_release": state.leader_release,
         "rules_version": state.rules_version,
         "settings": dict(sorted(state.settings.items())),
         "fingerprints": state.fingerprints,
@@ -89,6 +90,7 @@ def _from_plain(plain: dict[str, Any]) -> Folder:
         Map(plain["settings"]),
         tuple(plain["fingerprints"]),
         Map({broker_set.broker_name: broker_set for broker_set in sets}),
+        plain["leader_release"],
     )
     recent = RecentCommands(plain["recent_from"])
     for command_id, *first in plain["recent"]:

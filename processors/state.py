@@ -10,8 +10,14 @@ from collections.abc import Iterator, Mapping
 from immutables import Map
 from msgspec import Struct, field
 
-RULES_VERSION = 1
-SUPPORTED_RULES = (RULES_VERSION,)
+from processors.rules import (
+    RULES,
+    RULES_VERSION,
+    SETTING_DEDUPE_WINDOW,
+    SETTING_UNCLEAN,
+    SUPPORTED_RULES,
+    rules_of,
+)
 
 NO_BROKER_ID = -1
 FIRST_BROKER_ID = 1
@@ -22,13 +28,13 @@ EPOCH_MAX = 2_147_483_647
 REPLICAS_MAX = 128
 TEXT_CHARS_MAX = 1024
 
-SETTING_UNCLEAN = "enableElectUncleanMaster"
-SETTING_DEDUPE_WINDOW = "dedupeWindowOffsets"
-DEDUPE_WINDOW_MAX = 1_000_000
-SETTING_DEFAULTS: Mapping[str, str] = {SETTING_UNCLEAN: "false", SETTING_DEDUPE_WINDOW: "10000"}
+# Of all settings that any rules know: a cluster under older rules reads the defaults.
+SETTING_DEFAULTS: Mapping[str, str] = {
+    name: setting.default for rules in RULES.values() for name, setting in rules.settings.items()
+}
 
 
-class Replica(Struct, frozen=True, gc=False):
+class Replica(Struct, frozen=True, gc=False, array_like=True):
     """
     One replica of a broker set.
 
@@ -49,7 +55,7 @@ class Replica(Struct, frozen=True, gc=False):
     end_offset: int = -1
 
 
-class BrokerSet(Struct, frozen=True, gc=False):
+class BrokerSet(Struct, frozen=True, gc=False, array_like=True):
     """
     All replicas that share one broker name; a tombstone once every replica was cleaned.
 
@@ -60,6 +66,9 @@ class BrokerSet(Struct, frozen=True, gc=False):
     - 0 <= master_epoch <= highest_epoch_seen <= EPOCH_MAX; sync_state_set_epoch >= 0.
     - unclean_members ascend, are replicas, are not clean and not in sync_state_set.
     - master_restarted implies a master; a master implies has_had_master.
+    - at_risk implies a master.
+    - imported: nothing was decided about the set since it came over from another controller, and
+      its master has not registered here.
     - tombstone exactly when there are no replicas; then no master, no members, no history.
     - across records: next_broker_id and all epochs never fall.
     """
@@ -77,6 +86,8 @@ class BrokerSet(Struct, frozen=True, gc=False):
     has_had_master: bool = False
     unclean_members: tuple[int, ...] = ()
     tombstone: bool = False
+    at_risk: bool = False
+    imported: bool = False
 
     def replica(self, broker_id: int) -> Replica | None:
         """Return the replica with that id, or None."""
@@ -99,6 +110,7 @@ class ControllerState(Struct, frozen=True, gc=False):
     Invariants:
     - term is 0 exactly while there is no leader, and never falls.
     - every key of sets is the broker_name of its value.
+    - leader_release is the release that the last claim named.
     """
 
     cluster_id: str = ""
@@ -109,6 +121,7 @@ class ControllerState(Struct, frozen=True, gc=False):
     settings: Map[str, str] = field(default_factory=Map)
     fingerprints: tuple[str, ...] = ()
     sets: Map[str, BrokerSet] = field(default_factory=Map)
+    leader_release: str = ""
 
     @property
     def is_formed(self) -> bool:
@@ -136,6 +149,7 @@ class ControllerState(Struct, frozen=True, gc=False):
             self.settings,
             self.fingerprints,
             self.sets.set(broker_set.broker_name, broker_set),
+            self.leader_release,
         )
 
     def setting(self, name: str) -> str:
@@ -148,14 +162,10 @@ class ControllerState(Struct, frozen=True, gc=False):
         return None if found is None or found.tombstone else found
 
 
-def setting_is_valid(name: str, value: str) -> bool:
-    """Return whether rules can read `value` under `name`; unknown names are not valid."""
-    if name == SETTING_UNCLEAN:
-        return value in ("true", "false")
-    if name == SETTING_DEDUPE_WINDOW:
-        digits = value.isascii() and value.isdigit() and len(value) <= 7
-        return digits and 1 <= int(value) <= DEDUPE_WINDOW_MAX
-    return False
+def setting_is_valid(name: str, value: str, rules_version: int = RULES_VERSION) -> bool:
+    """Return whether those rules know `name` and can read `value` under it."""
+    setting = rules_of(rules_version).settings.get(name)
+    return setting is not None and setting.is_valid(value)
 
 
 def check_invariants(state: ControllerState) -> list[str]:
@@ -198,6 +208,8 @@ def _broken_mastership(broker_set: BrokerSet) -> Iterator[str]:
         yield f"set epoch {broker_set.sync_state_set_epoch}"
     if broker_set.master_restarted and master is None:
         yield "a restarted master without a master"
+    if broker_set.at_risk and master is None:
+        yield "a mastership at risk without a master"
     if master is not None and not broker_set.has_had_master:
         yield "a master without history"
     if broker_set.tombstone != (not broker_set.replicas):

@@ -11,6 +11,8 @@ import json
 from typing import Any
 
 GROUPS = ("types", "commands", "changes", "outcomes", "broker_events")
+# Former schemas of records that go on under their name; files are named by fingerprint.
+EARLIER = "earlier"
 NAMESPACE = "regent"
 
 
@@ -45,6 +47,18 @@ def load(name: str) -> dict[str, Any]:
     if name not in _documents():
         raise SchemaNotFound(name)
     return _inlined(copy.deepcopy(_documents()[name][1]), set())
+
+
+def earlier(name: str) -> dict[str, dict[str, Any]]:
+    """Return fingerprint -> complete schema of what was released under `name` before, oldest first."""
+    found = {}
+    root = importlib.resources.files(__name__).joinpath(EARLIER)
+    for entry in sorted(root.iterdir(), key=lambda item: item.name):
+        schema = json.loads(entry.read_text(encoding="utf-8"))
+        if schema["name"] == name:
+            mark = entry.name.removesuffix(".avsc").rpartition("_")[2]
+            found[mark] = _inlined(schema, set())
+    return found
 
 
 def released_fingerprints() -> dict[str, str]:

@@ -5,7 +5,7 @@ Responsible for envelopes and for checking after each record what must hold afte
 Knows no rule.
 """
 
-from events.codec import COMMAND_FINGERPRINTS, decode, encode
+from events.codec import COMMAND_FINGERPRINTS, decode, encode, fingerprint_of
 from events.commands import (
     AlterSyncStateSet,
     ApplyBrokerId,
@@ -15,9 +15,10 @@ from events.commands import (
     ClusterFormed,
     Command,
     ElectMaster,
+    ImportBrokerSet,
     RegisterBroker,
 )
-from events.envelope import Envelope, ReplicaEvidence
+from events.envelope import Envelope, ImportedReplica, ReplicaEvidence
 from events.outcomes import Outcome
 from processors.fold import Applied, Folder
 from processors.state import RULES_VERSION, BrokerSet, check_invariants
@@ -25,6 +26,8 @@ from processors.state import RULES_VERSION, BrokerSet, check_invariants
 CLUSTER_ID = "cluster-1"
 CLUSTER = "DefaultCluster"
 NAME = "broker-a"
+# What clusters under rules 1 were formed with.
+FIRST_FINGERPRINTS = tuple(m for m in COMMAND_FINGERPRINTS if m != fingerprint_of(ImportBrokerSet))
 
 
 def address(broker_id: int) -> str:
@@ -52,12 +55,13 @@ def seen(
 class History:
     """A log that grows by commands, and the folder that follows it."""
 
-    def __init__(self, *, formed: bool = True, led: bool = True) -> None:
+    def __init__(self, *, formed: bool = True, led: bool = True, rules: int = RULES_VERSION) -> None:
         self.folder = Folder()
         self.records: list[bytes] = []
         self._ids = 0
         if formed:
-            self.do(ClusterFormed(self.envelope(), RULES_VERSION, {}, COMMAND_FINGERPRINTS))
+            marks = FIRST_FINGERPRINTS if rules == 1 else COMMAND_FINGERPRINTS
+            self.do(ClusterFormed(self.envelope(), rules, {}, marks))
         if formed and led:
             self.do(ClaimLeadership(self.envelope(), 0, "n0", "n0:9878", "0.1.0"))
 
@@ -179,18 +183,37 @@ class History:
         return self.do(CleanBrokerData(self.envelope(), CLUSTER, NAME, ids, living, evidence))
 
 
-def with_replicas(*ids: int) -> History:
+    def import_set(self, *ids: int, **other: object) -> Outcome:
+        """A set of Java replicas comes over; the first of `ids` is its master, all are members."""
+        values: dict[str, object] = {
+            "cluster_name": CLUSTER,
+            "broker_name": NAME,
+            "next_broker_id": max(ids, default=0) + 1,
+            "master_broker_id": ids[0] if ids else None,
+            "master_epoch": 7,
+            "sync_state_set": tuple(sorted(ids)),
+            "sync_state_set_epoch": 9,
+            "replicas": tuple(ImportedReplica(i, address(i)) for i in ids),
+            "source": "java:9878",
+            "evidence_epoch": 7,
+        }
+        return self.do(ImportBrokerSet(self.envelope(), **{**values, **other}))  # type: ignore[arg-type]
+
+
+def with_replicas(*ids: int, rules: int = RULES_VERSION) -> History:
     """Return a history in which these replicas, 1 to n, have ids and are registered."""
-    history = History()
+    history = History(rules=rules)
     for broker_id in ids:
         assert history.apply_id(broker_id).accepted
         assert history.register(broker_id).accepted
     return history
 
 
-def with_master(*members: int, replicas: tuple[int, ...] = (1, 2, 3)) -> History:
+def with_master(
+    *members: int, replicas: tuple[int, ...] = (1, 2, 3), rules: int = RULES_VERSION
+) -> History:
     """Return a history in which the first of `members` is master and all of them in the set."""
-    history = with_replicas(*replicas)
+    history = with_replicas(*replicas, rules=rules)
     assert history.elect(members[0]).accepted
     if len(members) > 1:
         everyone = tuple(seen(broker_id) for broker_id in members)

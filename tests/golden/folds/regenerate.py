@@ -17,7 +17,6 @@ from msgspec.structs import replace
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parents[2]))
 
-from events.codec import COMMAND_FINGERPRINTS  # noqa: E402
 from events.commands import (  # noqa: E402
     ActivateRules,
     ApplyBrokerId,
@@ -28,7 +27,7 @@ from events.commands import (  # noqa: E402
 )
 from processors import canonical  # noqa: E402
 from processors.state import SETTING_DEDUPE_WINDOW, SETTING_UNCLEAN  # noqa: E402
-from tests.support.control_history import CLUSTER, NAME, History, seen  # noqa: E402
+from tests.support.control_history import CLUSTER, FIRST_FINGERPRINTS, NAME, History, seen  # noqa: E402
 
 DEAD = {"alive": False, "reason": "connection_closed"}
 
@@ -77,10 +76,10 @@ def _forming(story: Story) -> None:
     h = story.history
     h.append(b"before anything")
     story.note("nothing is decided before the cluster is formed")
-    h.do(ClusterFormed(h.envelope(), 1, {SETTING_UNCLEAN: "maybe"}, COMMAND_FINGERPRINTS))
+    h.do(ClusterFormed(h.envelope(), 1, {SETTING_UNCLEAN: "maybe"}, FIRST_FINGERPRINTS))
     h.do(ClusterFormed(h.envelope(), 1, {}, ()))
-    h.do(ClusterFormed(h.envelope(), 1, {SETTING_UNCLEAN: "false"}, COMMAND_FINGERPRINTS))
-    h.do(ClusterFormed(h.envelope(), 1, {}, COMMAND_FINGERPRINTS))
+    h.do(ClusterFormed(h.envelope(), 1, {SETTING_UNCLEAN: "false"}, FIRST_FINGERPRINTS))
+    h.do(ClusterFormed(h.envelope(), 1, {}, FIRST_FINGERPRINTS))
     story.note("the cluster is formed, at the third attempt and once")
     h.claim(0, "n0"), h.claim(0, "n1")
     h.append(b""), h.append(b"\xc3\x01" + bytes(8))
@@ -88,8 +87,8 @@ def _forming(story: Story) -> None:
     h.do(ChangeSettings(h.envelope(term=0), {SETTING_UNCLEAN: "true"}))
     h.setting("unknown", "1")
     story.note("a leader; what is unreadable, foreign, stale or senseless")
-    h.do(ActivateRules(h.envelope(), 1, COMMAND_FINGERPRINTS))
-    h.do(ActivateRules(h.envelope(), 1, ("ffffffffffffffff", *COMMAND_FINGERPRINTS)))
+    h.do(ActivateRules(h.envelope(), 1, FIRST_FINGERPRINTS))
+    h.do(ActivateRules(h.envelope(), 1, ("ffffffffffffffff", *FIRST_FINGERPRINTS)))
     story.note("a schema more becomes active")
 
 

@@ -20,8 +20,15 @@ from events.codec import (
     encode,
     fingerprint_of,
 )
-from events.commands import COMMANDS, ChangeSettings, ClaimLeadership, ElectMaster
-from events.envelope import Envelope, ReplicaEvidence
+from events.changes import BrokerSetImported, MasterAtRisk, MasterElected
+from events.commands import (
+    COMMANDS,
+    ChangeSettings,
+    ClaimLeadership,
+    ElectMaster,
+    ImportBrokerSet,
+)
+from events.envelope import Envelope, ImportedReplica, ReplicaEvidence
 from events.outcomes import Outcome
 
 ENVELOPE = Envelope(bytes(range(16)), "c", 3, "n0", 5, "asked", None, 7, b"")
@@ -176,4 +183,34 @@ def test_an_outcome_may_carry_phases_outside_the_digest():
     outcome = Outcome(
         1, bytes(16), "c", 1, "X", None, "", False, "STALE_TERM", 2007, phases={"applied": 5}
     )
+    assert decode(encode(outcome)) == outcome
+
+
+FIRST_OUTCOME = "c9d8fa550e432cc1"
+
+
+def test_an_outcome_is_written_in_the_oldest_form_that_holds_it():
+    """A release that runs beside this one during an upgrade reads it too."""
+    elected = MasterElected("b", 1, "h:1", 2, (1,), 3, 2)
+    plain = Outcome(1, bytes(16), "c", 1, "X", "b", "", True, None, 0, changes=(elected,))
+    assert encode(plain)[2:HEADER_BYTES].hex() == FIRST_OUTCOME
+    newer = Outcome(
+        1, bytes(16), "c", 1, "X", "b", "", True, None, 0, changes=(elected, MasterAtRisk("b", 2))
+    )
+    assert encode(newer)[2:HEADER_BYTES].hex() == fingerprint_of(Outcome) != FIRST_OUTCOME
+    assert (decode(encode(plain)), decode(encode(newer))) == (plain, newer)
+
+
+@pytest.mark.parametrize("mark", schemas.earlier("Outcome"))
+def test_a_former_schema_is_what_its_file_is_named_after(mark):
+    text = to_parsing_canonical_form(schemas.earlier("Outcome")[mark])
+    assert crc_64_avro(text.encode()).to_bytes(8, "little").hex() == mark
+
+
+def test_an_imported_set_survives_the_way():
+    replicas = (ImportedReplica(1, "h:1"), ImportedReplica(2, "h:2", "code"))
+    command = ImportBrokerSet(ENVELOPE, "c", "b", 3, None, 4, (1,), 5, replicas, "j:1")
+    assert decode(encode(command)) == command
+    change = BrokerSetImported("b", "c", 3, replicas, 1, 4, (1,), 5, 4, "j:1")
+    outcome = Outcome(1, bytes(16), "c", 1, "X", "b", "", True, None, 0, changes=(change,))
     assert decode(encode(outcome)) == outcome

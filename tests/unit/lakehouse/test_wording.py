@@ -3,16 +3,19 @@ import pytest
 from events.changes import (
     BrokerIdApplied,
     BrokerRegistered,
+    BrokerSetImported,
     BrokersCleaned,
     CHANGES,
     ClusterStarted,
     LeadershipClaimed,
+    MasterAtRisk,
     MasterCleared,
     MasterElected,
     RulesActivated,
     SettingsChanged,
     SyncStateSetAltered,
 )
+from events.envelope import ImportedReplica
 from lakehouse.columns import record_json
 from lakehouse.wording import change_line, changes_of, duration, members, moment, text_table
 
@@ -25,6 +28,11 @@ LINES = [
         "3 at h:1 (unclean, restarted master)",
     ),
     (MasterElected("b", 2, "h:2", 5, (2, 3), 8, 5), "master 2 in epoch 5, set {2,3} epoch 8"),
+    (MasterAtRisk("b", 5), "epoch 5 may lack acknowledged messages"),
+    (
+        BrokerSetImported("b", "c", 4, (ImportedReplica(1, "h:1"),), 1, 5, (1,), 8, 5, "h:9878"),
+        "imported from h:9878: replicas {1}, master 1 in epoch 5, set {1} epoch 8, next id 4",
+    ),
     (MasterCleared("b", 2, 5, "UNCLEAN", 5), "no master (was 2): UNCLEAN"),
     (
         SyncStateSetAltered("b", (1, 2), 9, (1,), (3,), "PROPOSED", (), 5),

@@ -2,14 +2,18 @@
 
 import json
 
+from hypothesis import given
+from hypothesis import strategies as st
 from immutables import Map
+from msgspec.structs import replace
 
-from events.changes import ClusterStarted, MasterElected, SettingsChanged
+from events.changes import CHANGES, BrokerSetImported, ClusterStarted, MasterElected, SettingsChanged
+from events.envelope import ImportedReplica
 from events.outcomes import CandidateVerdict, Outcome
 from processors.canonical import (
     DIGESTED_FIELDS,
     change_text,
-    digested_text,
+    digested_bytes,
     outcome_text,
     set_text,
     state_text,
@@ -35,7 +39,7 @@ def test_an_outcome_is_one_array_up_to_its_digest():
 def test_what_the_publisher_stamps_does_not_count():
     assert DIGESTED_FIELDS[-1] == "candidates"
     values = tuple(getattr(OUTCOME, name) for name in DIGESTED_FIELDS)
-    assert digested_text(values) == outcome_text(OUTCOME)
+    assert digested_bytes(values).decode() == outcome_text(OUTCOME)
 
 
 def test_maps_are_pairs_in_the_order_of_their_keys():
@@ -52,7 +56,28 @@ def test_a_set_has_all_its_fields_in_declared_order():
         '["c","b",2,[[1,"h:1","co\\"de",null,null,true,false,false,-1,-1]],'
         "null,0,[],0,0,false,false,[],false]"
     )
-    assert len(json.loads(set_text(broker_set))) == len(BrokerSet.__struct_fields__)
+    assert BrokerSet.__struct_fields__[-2:] == ("at_risk", "imported")
+    assert len(json.loads(set_text(broker_set))) == len(BrokerSet.__struct_fields__) - 2
+
+
+def test_what_rules_2_added_stands_there_only_when_it_is_so():
+    """Version 1 never sets it, and its digests were published."""
+    text = set_text(BrokerSet("c", "b"))
+    assert set_text(BrokerSet("c", "b", at_risk=True)) == text[:-1] + ",true]"
+    assert set_text(BrokerSet("c", "b", imported=True)) == text[:-1] + ",false,true]"
+
+
+def test_an_imported_replica_is_an_array_of_its_fields():
+    change = BrokerSetImported("b", "c", 2, (ImportedReplica(1, "h:1"),), 1, 3, (1,), 4, 5, "j")
+    assert change_text(change) == (
+        '["BrokerSetImported","b","c",2,[[1,"h:1",""]],1,3,[1],4,5,"j"]'
+    )
+
+
+def test_the_leaders_release_is_part_of_the_state_since_rules_2():
+    first = ControllerState("c", rules_version=1, leader_release="r")
+    assert json.loads(state_text(first))[-1] == []
+    assert json.loads(state_text(replace(first, rules_version=2)))[-1] == "r"
 
 
 def test_sets_ascend_by_name_whatever_order_they_came_in():
@@ -61,3 +86,14 @@ def test_sets_ascend_by_name_whatever_order_they_came_in():
     other = ControllerState("c", sets=Map({"b": b}).set("a", a))
     assert state_text(one) == state_text(other)
     assert [values[1] for values in json.loads(state_text(one))[-1]] == ["a", "b"]
+
+
+def test_every_class_of_the_canonical_form_is_written_as_an_array_of_its_fields():
+    for cls in (*CHANGES, Replica, BrokerSet, CandidateVerdict, ImportedReplica):
+        assert cls.__struct_config__.array_like, cls
+    assert [cls.__struct_config__.tag for cls in CHANGES] == [cls.__name__ for cls in CHANGES]
+
+
+@given(st.text(max_size=20))
+def test_texts_are_escaped_as_pythons_own_json_does(text):
+    assert set_text(BrokerSet(text, "b")).startswith(json.dumps([text])[:-1])

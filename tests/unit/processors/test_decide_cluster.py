@@ -5,8 +5,8 @@ import pytest
 from events.codec import COMMAND_FINGERPRINTS
 from events.commands import ActivateRules, ChangeSettings, ClusterFormed
 from processors.fold import ReleaseTooOld
-from processors.state import SETTING_DEDUPE_WINDOW, SETTING_UNCLEAN
-from tests.support.control_history import CLUSTER_ID, History
+from processors.state import RULES_VERSION, SETTING_DEDUPE_WINDOW, SETTING_UNCLEAN
+from tests.support.control_history import CLUSTER_ID, FIRST_FINGERPRINTS, History
 
 NEW_SCHEMA = "00" * 8
 
@@ -120,14 +120,14 @@ def test_one_bad_setting_refuses_all():
 
 def test_more_schemas_become_active_under_the_same_rules():
     history = History()
-    assert activate(history, 1, NEW_SCHEMA).accepted
+    assert activate(history, RULES_VERSION, NEW_SCHEMA).accepted
     assert NEW_SCHEMA in history.folder.state.fingerprints
 
 
 def test_rules_that_are_not_newer_are_refused():
     history = History()
-    assert activate(history, 1).refusal == "RULES_NOT_NEWER"
-    assert activate(history, 0, NEW_SCHEMA).refusal == "RULES_NOT_NEWER"
+    assert activate(history, RULES_VERSION).refusal == "RULES_NOT_NEWER"
+    assert activate(history, 1, NEW_SCHEMA).refusal == "RULES_NOT_NEWER"
 
 
 def test_an_active_schema_stays_active():
@@ -139,7 +139,30 @@ def test_an_active_schema_stays_active():
 def test_rules_that_this_release_does_not_have_stop_it():
     """D3: going on would decide otherwise than a newer release."""
     history = History()
-    with pytest.raises(ReleaseTooOld, match="rules 2"):
-        activate(history, 2)
-    with pytest.raises(ReleaseTooOld, match="rules 7"):
+    with pytest.raises(ReleaseTooOld, match="rules 7.* rules 1, 2; release 0.1.0 of controller n0"):
+        activate(history, 7)
+    with pytest.raises(ReleaseTooOld, match="rules 7.*a newer release has it"):
         form(History(formed=False), version=7)
+
+
+def test_d3_rules_7_are_not_judged_by_us_at_all():
+    """What they need and which settings they know, only they can tell."""
+    with pytest.raises(ReleaseTooOld, match="rules 7"):
+        form(History(formed=False), {"setting of tomorrow": "1"}, (), version=7)
+
+
+def test_rules_2_need_the_schemas_of_their_release():
+    history = History(rules=1)
+    outcome = history.do(ActivateRules(history.envelope(), 2, FIRST_FINGERPRINTS))
+    assert outcome.refusal == "INVALID_FINGERPRINTS"
+    outcome = form(History(formed=False), fingerprints=FIRST_FINGERPRINTS, version=2)
+    assert outcome.refusal == "INVALID_FINGERPRINTS"
+
+
+def test_an_upgrade_goes_one_way():
+    history = History(rules=1)
+    assert history.setting("commandsPerSetPerSecond", "5").refusal == "INVALID_SETTING"
+    assert activate(history, 2).accepted
+    assert history.folder.state.rules_version == 2
+    assert history.setting("commandsPerSetPerSecond", "5").accepted
+    assert history.do(ActivateRules(history.envelope(), 1, COMMAND_FINGERPRINTS)).refusal == "RULES_NOT_NEWER"

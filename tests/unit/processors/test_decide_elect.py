@@ -352,8 +352,80 @@ def test_the_new_set_is_the_master_alone_when_a_java_replica_survives():
     assert history.set.sync_state_set == (2,)
 
 
-def test_a_dead_java_member_does_not_matter():
-    history = with_master(1, 2, 3)
-    history.register_java(1)
-    history.elect(-1, DEAD_1, seen(2), seen(3))
-    assert history.set.sync_state_set == (2, 3)
+def java_among(java: int, rules: int) -> History:
+    """A set of three in which that replica has been Java's from the beginning; 1 is the master."""
+    history = History(rules=rules)
+    for broker_id in (1, 2, 3):
+        history.apply_id(broker_id)
+        history.register_java(java) if broker_id == java else history.register(broker_id)
+    history.elect(1)
+    history.alter((1, 2, 3), *(seen(i, incarnation=None if i == java else "") for i in (1, 2, 3)))
+    assert history.set.sync_state_set == (1, 2, 3)
+    return history
+
+
+@pytest.mark.parametrize("rules", [1, 2])
+def test_a_dead_java_slave_does_not_matter(rules):
+    history = java_among(2, rules)
+    history.elect(-1, DEAD_1, seen(3))
+    assert history.set.sync_state_set == (3,)
+    history = java_among(3, rules)
+    history.register(2, "again")
+    history.elect(-1, DEAD_1, seen(2, incarnation="again"))
+    assert history.set.sync_state_set == (2,)
+
+
+@pytest.mark.parametrize(("rules", "members"), [(1, (2, 3)), (2, (2,))])
+def test_after_a_java_master_the_set_is_the_new_one(rules, members):
+    """It acknowledged by its own rules, so what 2 has, 3 may lack (S1)."""
+    history = java_among(1, rules)
+    history.elect(-1, DEAD_1, seen(2, offset=2000), seen(3, offset=1000))
+    assert history.set.sync_state_set == members
+
+
+@pytest.mark.parametrize(("rules", "members"), [(1, (2, 3)), (2, (2,))])
+def test_after_a_java_master_that_was_cleared_too(rules, members):
+    history = java_among(1, rules)
+    history.elect(-1, DEAD_1)
+    history.elect(2, seen(2, offset=2000), seen(3, offset=1000))
+    assert history.set.sync_state_set == members
+
+
+def test_a_mastership_at_risk_is_remembered_until_the_next():
+    history = with_master(1, 2)
+    history.setting("enableElectUncleanMaster", "true")
+    outcome = history.elect(-1, seen(3))
+    assert outcome.labels == ("AT_RISK", "UNCLEAN")
+    assert history.set.at_risk
+    assert history.alter((1, 3), seen(1), seen(3)).accepted
+    assert history.set.at_risk
+    history.elect(-1, seen(1), master_epoch=history.set.master_epoch)
+    assert not history.set.at_risk
+
+
+def test_a_mastership_at_risk_ends_when_the_master_is_cleared():
+    history = with_master(1, 2)
+    history.setting("enableElectUncleanMaster", "true")
+    history.elect(-1, seen(3))
+    history.elect(-1)
+    assert (history.set.master_broker_id, history.set.at_risk) == (None, False)
+
+
+def test_rules_1_do_not_know_a_mastership_at_risk():
+    history = with_master(1, 2, rules=1)
+    history.setting("enableElectUncleanMaster", "true")
+    assert history.elect(-1, seen(3)).labels == ("AT_RISK", "UNCLEAN")
+    assert not history.set.at_risk
+
+
+@pytest.mark.parametrize(("rules", "epoch"), [(1, 2), (2, 10)])
+def test_s7_what_an_earlier_start_reported_counts_too(rules, epoch):
+    history = with_master(1, 2, rules=rules)
+    history.elect(-1, DEAD_1, seen(2), seen(3, epoch=9, incarnation="before"))
+    assert history.set.master_epoch == epoch
+
+
+def test_s7_a_failed_election_keeps_what_was_reported():
+    history = with_master(1, 2)
+    history.elect(-1, seen(3, epoch=9))
+    assert (history.set.master_epoch, history.set.highest_epoch_seen) == (2, 9)

@@ -7,15 +7,18 @@ from events.changes import (
     CHANGES,
     BrokerIdApplied,
     BrokerRegistered,
+    BrokerSetImported,
     BrokersCleaned,
     ClusterStarted,
     LeadershipClaimed,
+    MasterAtRisk,
     MasterCleared,
     MasterElected,
     RulesActivated,
     SettingsChanged,
     SyncStateSetAltered,
 )
+from events.envelope import ImportedReplica
 from processors.evolve import evolve
 from processors.state import BrokerSet, ControllerState, Replica
 
@@ -25,7 +28,11 @@ ELECTED = MasterElected("b", 1, "h1:2", 5, (1,), 1, 5)
 CLEARED = MasterCleared("b", 1, 6, "CLEANED", 6)
 ALTERED = SyncStateSetAltered("b", (), 2, (), (1,), "UNCLEAN_START", (1,), 6)
 CLEANED = BrokersCleaned("b", (1,), True)
-OF_A_SET = (APPLIED, REGISTERED, ELECTED, CLEARED, ALTERED, CLEANED)
+AT_RISK = MasterAtRisk("b", 5)
+OF_A_SET = (APPLIED, REGISTERED, ELECTED, AT_RISK, CLEARED, ALTERED, CLEANED)
+IMPORTED = BrokerSetImported(
+    "b", "c", 4, (ImportedReplica(1, "h1:1"), ImportedReplica(3, "h3:1", "code")), 3, 5, (1, 3), 7, 6, "j"
+)
 OF_THE_CLUSTER = (
     ClusterStarted("c1", 1, {"a": "1"}, ("f",)),
     LeadershipClaimed(1, "n0", "h:1", "r"),
@@ -43,7 +50,7 @@ def after(*changes) -> ControllerState:
 
 def test_the_cluster_changes_one_after_the_other():
     state = after(*OF_THE_CLUSTER)
-    assert state == ControllerState("c1", 1, "n0", "h:1", 2, Map({"a": "2"}), ("f", "g"))
+    assert state == ControllerState("c1", 1, "n0", "h:1", 2, Map({"a": "2"}), ("f", "g"), leader_release="r")
 
 
 def test_a_set_changes_one_after_the_other():
@@ -91,5 +98,21 @@ def test_the_state_before_stays_as_it_was():
     assert before == copy
 
 
+def test_a_mastership_is_at_risk_until_it_ends():
+    assert after(APPLIED, REGISTERED, ELECTED, AT_RISK).sets["b"].at_risk
+    assert not after(APPLIED, REGISTERED, ELECTED, AT_RISK, CLEARED).sets["b"].at_risk
+    assert not after(APPLIED, REGISTERED, ELECTED, AT_RISK, ELECTED).sets["b"].at_risk
+
+
+def test_an_imported_set_stands_as_it_was_told():
+    replicas = (
+        Replica(1, "h1:1", "", is_registered=True),
+        Replica(3, "h3:1", "code", is_registered=True),
+    )
+    told = BrokerSet("c", "b", 4, replicas, 3, 5, (1, 3), 7, 6, has_had_master=True, imported=True)
+    assert after(IMPORTED).sets["b"] == told
+    assert after(APPLIED, REGISTERED, CLEANED, IMPORTED).sets["b"] == told
+
+
 def test_every_kind_of_change_is_covered_here():
-    assert {type(change) for change in (*OF_A_SET, *OF_THE_CLUSTER)} == set(CHANGES)
+    assert {type(change) for change in (IMPORTED, *OF_A_SET, *OF_THE_CLUSTER)} == set(CHANGES)

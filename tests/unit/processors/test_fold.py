@@ -10,7 +10,7 @@ from events.codec import COMMAND_FINGERPRINTS, encode
 from events.commands import ActivateRules, ApplyBrokerId, ElectMaster, RegisterBroker
 from processors import canonical
 from processors.fold import DIGESTS_KEPT, ZERO_DIGEST, Folder, HoleInLog, ReleaseTooOld
-from processors.state import SETTING_DEDUPE_WINDOW, ControllerState
+from processors.state import RULES_VERSION, SETTING_DEDUPE_WINDOW, ControllerState
 from tests.support.control_history import CLUSTER, NAME, History, address, seen, with_master
 
 # --- order ---------------------------------------------------------------------------------
@@ -74,7 +74,7 @@ def test_d3_a_schema_that_is_not_active_is_refused_unread():
 def test_d3_an_active_schema_that_this_release_does_not_have_stops_it():
     history = with_master(1)
     marks = (*COMMAND_FINGERPRINTS, "00" * 8)
-    assert history.do(ActivateRules(history.envelope(), 1, marks)).accepted
+    assert history.do(ActivateRules(history.envelope(), RULES_VERSION, marks)).accepted
     before = (history.folder.offset, history.folder.digest)
     with pytest.raises(ReleaseTooOld, match="00" * 8):
         history.folder.apply(history.folder.next_offset, b"\xc3\x01" + bytes(8))
@@ -86,7 +86,7 @@ def test_an_active_schema_that_is_no_command_is_unreadable():
 
     history = with_master(1)
     marks = (*COMMAND_FINGERPRINTS, fingerprint_of(HaLinkUp))
-    assert history.do(ActivateRules(history.envelope(), 1, marks)).accepted
+    assert history.do(ActivateRules(history.envelope(), RULES_VERSION, marks)).accepted
     header = BrokerEventHeader(b"e" * 16, "c", "b", 1, "i", 1, 0)
     record = encode(HaLinkUp(header, 2, "inbound"))
     assert history.append(record).outcome.refusal == "UNREADABLE"

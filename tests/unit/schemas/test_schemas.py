@@ -60,6 +60,13 @@ def test_the_callers_copy_is_its_own():
     assert schemas.load("Outcome")["fields"]
 
 
+def test_a_former_schema_is_kept_under_its_fingerprint():
+    former = schemas.earlier("Outcome")
+    assert list(former) == ["c9d8fa550e432cc1"]
+    assert former["c9d8fa550e432cc1"] != schemas.load("Outcome")
+    assert schemas.earlier("ElectMaster") == {}
+
+
 def test_an_unknown_name_is_refused():
     with pytest.raises(schemas.SchemaNotFound):
         schemas.load("NoSuchRecord")

@@ -1,0 +1,100 @@
+"""
+The versions of the rules, each with all that sets it apart from the others (design D3).
+
+Responsible for the table. A released version is frozen: a defect found in it is put right in the
+next one, and the golden history of each shows that it decides as it ever did. Refuses to know
+how anything is decided: `decide_*` and `elect` ask here at the few places where versions differ.
+"""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from events.codec import fingerprint_of
+from events.commands import COMMANDS
+
+SETTING_UNCLEAN = "enableElectUncleanMaster"
+SETTING_DEDUPE_WINDOW = "dedupeWindowOffsets"
+DEDUPE_WINDOW_MAX = 1_000_000
+_DIGITS_MAX = 7
+
+
+class Setting(NamedTuple):
+    """A setting that is recorded; without bounds it is `true` or `false`."""
+
+    default: str
+    least: int | None = None
+    most: int = 0
+
+    def is_valid(self, value: str) -> bool:
+        """Return whether rules and controllers can read `value`."""
+        if self.least is None:
+            return value in ("true", "false")
+        digits = value.isascii() and value.isdigit() and len(value) <= _DIGITS_MAX
+        return digits and self.least <= int(value) <= self.most
+
+
+_FIRST_SETTINGS: Mapping[str, Setting] = {
+    SETTING_UNCLEAN: Setting("false"),
+    SETTING_DEDUPE_WINDOW: Setting("10000", 1, DEDUPE_WINDOW_MAX),
+}
+# RocketMQ's names and defaults where it has the setting (`controller.md` 11.1), then ours.
+_SETTINGS: Mapping[str, Setting] = {
+    **_FIRST_SETTINGS,
+    "scanNotActiveBrokerInterval": Setting("5000", 10, 3_600_000),
+    "scanInactiveMasterInterval": Setting("5000", 10, 3_600_000),
+    "electMasterMaxRetryCount": Setting("3", 1, 100),
+    "notifyBrokerRoleChanged": Setting("true"),
+    "processReadEvent": Setting("false"),
+    "massSilenceHoldMs": Setting("10000", 0, 600_000),
+    "commandsPerSetPerSecond": Setting("50", 1, 100_000),
+}
+
+
+class Rules(NamedTuple):
+    """
+    One version. Each flag is a place where it differs; `False` is what version 1 does.
+
+    `fingerprints` are the schemas that must be active with it.
+    """
+
+    version: int
+    settings: Mapping[str, Setting]
+    fingerprints: frozenset[str] = frozenset()
+    imports_sets: bool = False
+    """`ImportBrokerSet` is decided."""
+    records_risk: bool = False
+    """An election at risk says so in a change, so the state knows it (S5)."""
+    epoch_above_all_evidence: bool = False
+    """Reports of earlier starts and of cleaned replicas count too: *ever* reported (S7)."""
+    java_master_resets_set: bool = False
+    """A Java master, dead by now, may have acknowledged what not every member holds: after it the
+    set is {master} also when all live members are ours (S1, design section 5)."""
+    tombstone_takes_cluster_name: bool = False
+    """A set that begins again belongs to the cluster that begins it, or nobody in it ever counts
+    as alive: heartbeats are found by cluster (`controller.md` 4.1, 5.2)."""
+    empty_code_is_nobody: bool = False
+    """An imported replica has no check code: nobody proves to be it without one (S9)."""
+
+
+RULES: Mapping[int, Rules] = {
+    1: Rules(1, _FIRST_SETTINGS),
+    2: Rules(
+        2,
+        _SETTINGS,
+        frozenset(fingerprint_of(cls) for cls in COMMANDS),
+        imports_sets=True,
+        records_risk=True,
+        epoch_above_all_evidence=True,
+        java_master_resets_set=True,
+        tombstone_takes_cluster_name=True,
+        empty_code_is_nobody=True,
+    ),
+}
+SUPPORTED_RULES: tuple[int, ...] = tuple(RULES)
+# What this release forms a new cluster with.
+RULES_VERSION = max(RULES)
+
+
+def rules_of(version: int) -> Rules:
+    """Return the rules of a version that a folder supports; a stand-in for a later one has ours."""
+    return RULES.get(version, RULES[RULES_VERSION])
