@@ -31,6 +31,7 @@ class ControllerConfig(BaseModel):
     """
     `listen` is the `host:port` that is bound, `advertise` the one brokers and other controllers are told.
 
+    `http_listen` serves metrics, health and snapshots, and is off when empty; `http_advertise` is where others ask.
     `kafka` is handed to every Kafka client as it is (bootstrap.servers, security.protocol, sasl.*, ssl.*).
     `peers_http` says where other controllers give out snapshots; one is fetched at start when it saves folding more
     than `snapshot_fetch_gap` records. `local_cluster` allows one Kafka node and creates missing topics; `settings` are those that the first
@@ -43,6 +44,8 @@ class ControllerConfig(BaseModel):
     cluster_id: str = Field("regent", pattern=r"^[A-Za-z0-9._-]{1,64}$")
     listen: str = "127.0.0.1:9878"
     advertise: str = ""
+    http_listen: str = ""
+    http_advertise: str = ""
     peers: dict[str, str] = {}
     peers_http: dict[str, str] = {}
     advertise_by_network: dict[str, str] = {}
@@ -61,7 +64,7 @@ class ControllerConfig(BaseModel):
     idle_timeout_ms: int = Field(120_000, ge=1_000)
     partial_frame_timeout_ms: int = Field(30_000, ge=100)
 
-    @field_validator("listen", "advertise")
+    @field_validator("listen", "advertise", "http_listen", "http_advertise")
     @classmethod
     def _address(cls, value: str) -> str:
         if value:
@@ -108,6 +111,14 @@ class ControllerConfig(BaseModel):
         return self.advertise or self.listen
 
     @property
+    def http_advertised(self) -> str:
+        """Where others find metrics and snapshots: `http_advertise`, else the port of `http_listen`; empty when HTTP is off."""
+        if self.http_advertise or not self.http_listen:
+            return self.http_advertise
+        host, port = split_address(self.http_listen)
+        return f"{split_address(self.advertised)[0]}:{port}" if host in ANY_HOSTS else self.http_listen
+
+    @property
     def notes(self) -> tuple[str, ...]:
         """What to say about the file when the process starts: names that were accepted and do nothing."""
         return self._notes
@@ -127,7 +138,7 @@ class ControllerConfig(BaseModel):
             "controllerStorePath": str(self.data_dir),
             "controllerRequestThreadPoolQueueCapacity": str(self.requests_max),
             "serverChannelMaxIdleTimeSeconds": str(self.idle_timeout_ms // 1000),
-            **metrics_names(getattr(self, "http_listen", "")),
+            **metrics_names(self.http_listen),
             **{KAFKA_PREFIX + name: value for name, value in self.kafka.items()},
         }
 

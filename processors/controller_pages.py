@@ -14,6 +14,7 @@ from pathlib import Path
 
 from brokers.remoting.connection import split_address
 from processors.admin_desk import LOG_LEVELS
+from processors.config import ControllerConfig
 from processors.figures import Figures
 from processors.http_front import HttpAnswer, HttpFront, Route, text
 from processors.metrics import Metrics
@@ -49,25 +50,24 @@ def log_levels() -> dict[str, str]:
 
 
 class ControllerPages:
-    """`figures`: None while the process starts. `standing`: why it is not ready, None when it is."""
+    """`figures`: None while the process starts; `caught_up`: how far the log is applied by then."""
 
     def __init__(
         self,
-        listen: str,
+        config: ControllerConfig,
         metrics: Metrics,
-        who: Mapping[str, str],
-        data_dir: Path,
         figures: Callable[[], Figures | None],
-        standing: Callable[[], str | None],
+        caught_up: Callable[[], int],
         more: Mapping[str, Route] | None = None,
     ) -> None:
-        self._metrics, self._who, self._data_dir = metrics, dict(who), data_dir
-        self._figures, self._standing = figures, standing
+        self._metrics, self._data_dir = metrics, config.data_dir
+        self._who = {"address": config.advertised, "group": config.cluster_id, "peer_id": config.controller_id}
+        self._figures, self._caught_up = figures, caught_up
         routes: dict[str, Route] = {
             "/metrics": self._show_metrics, "/healthz": self._health, "/readyz": self._readiness,
             "/loglevel": self._show_level, "PUT /loglevel": self._set_level, **(more or {}),
         }  # fmt: skip
-        self._front = HttpFront(*split_address(listen), routes) if listen else None
+        self._front = HttpFront(*split_address(config.http_listen), routes) if config.http_listen else None
 
     @property
     def port(self) -> int | None:
@@ -92,8 +92,10 @@ class ControllerPages:
         return text(200, "ok")
 
     async def _readiness(self, _query: Mapping[str, str]) -> HttpAnswer:
-        reason = self._standing()
-        return text(200, "ready") if reason is None else text(503, f"not ready: {reason}")
+        figures = self._figures()
+        if figures is None:
+            return text(503, f"not ready: starting, commands are applied up to offset {self._caught_up()}")
+        return text(200, "ready") if figures.leader_known else text(503, "not ready: no controller leads")
 
     async def _show_level(self, _query: Mapping[str, str]) -> HttpAnswer:
         return text(200, "\n".join(f"{name} {level}" for name, level in log_levels().items()))

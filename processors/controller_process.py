@@ -27,11 +27,14 @@ from brokers.remoting.server import RemotingServer
 from processors import effects as fx
 from processors.config import ControllerConfig
 from processors.controller_log import ControllerLog
+from processors.controller_pages import ControllerPages
 from processors.core import ControllerCore
 from processors.core_context import CoreConfig
-from processors.effect_runner import EffectRunner, monotonic_ms, wall_ms
+from processors.effect_runner import EffectRunner, monotonic_ms, monotonic_us, wall_ms
+from processors.figures import Figures
 from processors.fold import Folder
 from processors.log_reader import LogBroken, LogUnreachable
+from processors.metrics import SUCCESS, RequestMeter
 from processors.peers import Outbound
 from processors.responses import not_leader
 from processors.topic_check import TopicsUnfit, prepare
@@ -87,6 +90,8 @@ class ControllerProcess:
         )
         self._log = ControllerLog(config, on_record=self._record, on_halt=self._halt)
         self._folder = Folder()
+        self._meter = RequestMeter()
+        self._pages = ControllerPages(config, self._meter.metrics, self._figures, lambda: self._log.caught_up_offset)
         self._ended: asyncio.Future[int] | None = None
         self._halt_reason: str | None = None
 
@@ -100,6 +105,7 @@ class ControllerProcess:
         config = self._config
         self._ended = asyncio.get_running_loop().create_future()
         await self._server.start()
+        await self._pages.start()
         await asyncio.to_thread(
             prepare,
             config.kafka,
@@ -118,19 +124,19 @@ class ControllerProcess:
                 release=release(),
                 settings=config.settings,
                 request_deadline_ms=config.request_deadline_ms,
+                http_address=config.http_advertised,
                 requests_max=config.requests_max,
                 networks=config.advertise_by_network,
                 startup=config.startup(),
             ),
             self._folder,
             random_ids(),
+            self._meter.metrics,
         )
         core.start(monotonic_ms(), wall_ms(), unpublished)
         # Records may come before the producers are ready: the core sees them, requests wait for `_ready`.
         self._core = core
-        self._runner = EffectRunner(
-            core, self._log, self._outbound, self._connections, self._halt
-        )
+        self._runner = EffectRunner(core, self._log, self._outbound, self._connections, self._halt, self._meter)
         await self._log.follow(self._folder, self._published)
         self._ready = True
 
@@ -157,6 +163,7 @@ class ControllerProcess:
         at_the_latest.daemon = True
         if self._halt_reason is not None:
             at_the_latest.start()
+        await self._pages.close()
         await self._server.close()
         await self._outbound.close()
         await self._log.close(snapshot=self._halt_reason is None)
@@ -200,21 +207,29 @@ class ControllerProcess:
 
     def _closed(self, connection: Connection) -> None:
         self._connections.pop(connection.id, None)
+        self._meter.closed(connection.id)
         if self._core is not None:
             self._perform(self._core.on_connection_closed(connection.id, monotonic_ms()))
 
     def _handle(self, connection: Connection, request: RemotingCommand) -> RemotingCommand | None:
         if self._core is None or not self._ready:
             return self._not_ready(request)
+        self._meter.arrived(connection.id, request.opaque, request.code, monotonic_us())
         effects = self._core.on_request(
             connection.id, connection.peer, request, monotonic_ms(), wall_ms()
         )
         if len(effects) == 1 and isinstance(effects[0], fx.Reply):
             reply = effects[0]
             if reply.conn_id == connection.id and reply.response.opaque == request.opaque:
+                self._meter.answered(connection.id, request.opaque, reply.status, monotonic_us())
                 return reply.response  # The common case, without the way over `_perform`.
         self._perform(effects)
+        if request.is_oneway:
+            self._meter.answered(connection.id, request.opaque, SUCCESS, monotonic_us())
         return None
+
+    def _figures(self) -> Figures | None:
+        return None if self._core is None or not self._ready else self._core.figures(monotonic_ms())
 
     def _not_ready(self, request: RemotingCommand) -> RemotingCommand | None:
         if request.is_oneway:
@@ -231,7 +246,9 @@ class ControllerProcess:
         return not_leader(request)
 
     def _record(self, offset: int, data: bytes) -> None:
+        began_ns = time.perf_counter_ns()
         applied = self._folder.apply(offset, data)
+        self._meter.metrics.fold_ns += time.perf_counter_ns() - began_ns
         if self._core is not None:
             self._perform(self._core.on_applied(applied, monotonic_ms(), wall_ms()))
 

@@ -132,8 +132,8 @@ class Metrics:
 class RequestMeter:
     """Times requests between their arrival and their answer, whichever way that takes. Times are microseconds."""
 
-    def __init__(self, metrics: Metrics) -> None:
-        self._metrics = metrics
+    def __init__(self, metrics: Metrics | None = None) -> None:
+        self.metrics = metrics or Metrics()
         self._open: dict[int, dict[int, tuple[str, int]]] = {}
 
     def arrived(self, conn_id: int, opaque: int, code: int, now_us: int) -> None:
@@ -145,9 +145,9 @@ class RequestMeter:
         """Also for a one-way request that was taken: it has no other answer."""
         found = self._open.get(conn_id, {}).pop(opaque, None)
         if found is not None:
-            self._metrics.request(found[0], status, now_us - found[1])
+            self.metrics.request(found[0], status, now_us - found[1])
 
     def closed(self, conn_id: int) -> None:
         """Whoever asked is gone: no response will be produced."""
         for request_type, _ in self._open.pop(conn_id, {}).values():
-            self._metrics.request(request_type, FAILED, None)
+            self.metrics.request(request_type, FAILED, None)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from processors.config import ConfigError, load
+from processors.config import ConfigError, ControllerConfig, load
 from processors.properties import parse
 
 TEXT = """
@@ -123,3 +123,17 @@ def test_the_effective_configuration_is_a_properties_text_without_secrets(tmp_pa
     assert shown["controllerDLegerPeers"] == "n0-10.0.0.1:9878;n1-10.0.0.2:9878" and shown["listenPort"] == "9878"
     assert shown["enableElectUncleanMaster"] == "true" and shown["mappedFileSize"] == "4194304"
     assert shown["kafka.sasl.password"] == "******" and list(shown) == sorted(shown)
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({}, ""),
+        ({"http_listen": "127.0.0.1:5557"}, "127.0.0.1:5557"),
+        ({"http_listen": "0.0.0.0:5557", "advertise": "c1.example:9878"}, "c1.example:5557"),
+        ({"http_listen": "0.0.0.0:5557", "http_advertise": "m.example:80"}, "m.example:80"),
+    ],
+)
+def test_the_http_port_is_told_where_others_reach_it(given: dict[str, str], told: str) -> None:
+    config = ControllerConfig(controller_id="c1", data_dir=Path("d"), kafka={"bootstrap.servers": "k:1"}, **given)  # type: ignore[arg-type]
+    assert config.http_advertised == told

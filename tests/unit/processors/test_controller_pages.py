@@ -3,20 +3,33 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 
 import aiohttp
 import pytest
 
+from processors.config import ControllerConfig
 from processors.controller_pages import ControllerPages, disk_of
+from processors.figures import Figures
 from processors.metrics import Metrics
 from processors.metrics_text import Disk
+
+
+FIGURES = Figures(
+    role=2, term=1, rules_version=2, leader_known=True, applied_offset=3, end_offset=4, published_offset=3, pending=0, living={},
+    sets=0, sets_without_master=0, sets_at_risk=0, unclaimed_ids=0, silence_max_ms=0,
+)  # fmt: skip
 
 
 class Process:
     """What the pages ask of the process around them."""
 
-    reason: str | None = "catching up at offset 7"
+    figures: Figures | None = None
+
+
+def config(folder: Path, http_listen: str = "127.0.0.1:0") -> ControllerConfig:
+    return ControllerConfig(controller_id="c1", data_dir=folder, kafka={"bootstrap.servers": "k:9092"}, http_listen=http_listen)
 
 
 @pytest.fixture
@@ -26,7 +39,7 @@ def process() -> Process:
 
 @pytest.fixture
 async def pages(tmp_path: Path, process: Process) -> AsyncIterator[ControllerPages]:
-    made = ControllerPages("127.0.0.1:0", Metrics(), {"peer_id": "c1"}, tmp_path, lambda: None, lambda: process.reason)
+    made = ControllerPages(config(tmp_path), Metrics(), lambda: process.figures, lambda: 7)
     await made.start()
     yield made
     await made.close()
@@ -39,9 +52,11 @@ async def ask(pages: ControllerPages, path: str, method: str = "GET") -> tuple[i
 
 async def test_it_is_healthy_while_it_starts_and_says_why_it_is_not_ready(pages: ControllerPages, process: Process) -> None:
     assert await ask(pages, "/healthz") == (200, "ok\n")
-    assert await ask(pages, "/readyz") == (503, "not ready: catching up at offset 7\n")
-    process.reason = None
+    assert await ask(pages, "/readyz") == (503, "not ready: starting, commands are applied up to offset 7\n")
+    process.figures = FIGURES
     assert await ask(pages, "/readyz") == (200, "ready\n")
+    process.figures = replace(FIGURES, leader_known=False)
+    assert await ask(pages, "/readyz") == (503, "not ready: no controller leads\n")
 
 
 async def test_metrics_are_there_before_anything_else_is(pages: ControllerPages) -> None:
@@ -64,7 +79,7 @@ async def test_a_level_that_is_none_is_refused_with_an_example(pages: Controller
 
 
 async def test_without_an_address_there_is_no_port(tmp_path: Path) -> None:
-    off = ControllerPages("", Metrics(), {}, tmp_path, lambda: None, lambda: None)
+    off = ControllerPages(config(tmp_path, ""), Metrics(), lambda: None, lambda: -1)
     await off.start()
     assert off.port is None
     await off.close()

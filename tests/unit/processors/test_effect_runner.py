@@ -8,7 +8,7 @@ from brokers.remoting.server import RemotingServer
 from processors import effects as fx
 from processors.config import ControllerConfig
 from processors.controller_log import ControllerLog
-from processors.effect_runner import EffectRunner, monotonic_ms, wall_ms
+from processors.effect_runner import EffectRunner, monotonic_ms, monotonic_us, wall_ms
 from processors.peers import Outbound
 from tests.support.brokers import free_port, until
 from tests.support.controller_rig import SET, Rig
@@ -58,6 +58,18 @@ async def test_after_a_halt_nothing_is_performed(tmp_path: Path) -> None:
     made.perform([fx.Note("info", "x"), fx.Reply(1, RemotingCommand(0)), fx.Halt("first"), fx.Halt("second")])
     made.perform([fx.Halt("third")])
     assert halts == ["first"]
+    await outbound.close()
+
+
+async def test_an_answer_is_timed_although_whoever_asked_is_gone(tmp_path: Path) -> None:
+    made, outbound = runner(Rig(), tmp_path, [])
+    meter = made._meter
+    meter.arrived(9, 4711, 1012, monotonic_us())
+    response = RemotingCommand.request(1012)
+    response.opaque = 4711
+    made.perform([fx.Reply(9, response, "timeout")])
+    assert meter.metrics.requests == {("CONTROLLER_GET_NEXT_BROKER_ID", "timeout"): 1}
+    assert meter.metrics.request_us["CONTROLLER_GET_NEXT_BROKER_ID"].count == 1
     await outbound.close()
 
 
