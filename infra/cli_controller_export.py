@@ -96,7 +96,7 @@ def _plans(arguments: argparse.Namespace, document: Mapping[str, Any], java: Jav
 
 
 def _drive(plan: SetPlan, java: JavaControllers, timeout_ms: int) -> Check:
-    """Send what the plan says, over two connections: the first one's heartbeats must be over before ids are cleaned."""
+    """Send what the plan says; the borrowed heartbeats must be over before ids are cleaned."""
     assert plan.goal is not None
     if plan.presence == DONE:
         return Check("exported", True, f"{plan.name}: there already")
@@ -115,7 +115,7 @@ def _one(java: JavaControllers, name: str, cluster: str) -> JavaSet | None:
 
 
 def _wait_quiet(plan: SetPlan, java: JavaControllers) -> None:
-    """Until that controller has seen the connection close, with which the borrowed heartbeats end."""
+    """Until that controller takes nobody of the set for alive."""
     deadline = time.monotonic() + QUIET_WITHIN_S
     while (seen := _one(java, plan.name, "")) is not None and seen.anyone_alive:
         if time.monotonic() > deadline:

@@ -101,7 +101,8 @@ def _place_check(goal: Goal, there: JavaSet | None, presence: str, replace: bool
         return Check("place", True, f"{goal.name}: {'nothing of it there yet' if presence == FRESH else 'there already, as wanted'}")
     if there.anyone_alive:
         return Check("place", False, f"{goal.name}: that controller already runs a set of this name",
-                     "Its brokers heartbeat there: nothing is to be exported, or it is another set.")
+                     "Its brokers heartbeat there: nothing is to be exported, or it is another set. (What an export that broke off"
+                     " left behind ends within half a minute.)")
     missing = "; ".join(_missing(goal, there))
     return Check("place", replace, f"{goal.name}: that controller knows such a set already ({missing})",
                  "None of its brokers lives there. To forget it there and begin anew, add --replace.")

@@ -14,7 +14,7 @@ A Java controller has no import; it is led there by what brokers and operators m
 4. 1002 designated for id -1: answers 2004, takes the master away and moves the master epoch by one (5.5 edge cases).
    Repeated until that epoch is above every broker's: a running broker asks for an election only then (10.5). Nobody is
    told of it (9: a set with no master elected is never notified).
-5. The connection of 3 closes: nobody is alive there any more (8). 1011 for ids that are not ours any more; the master
+5. 904 with a timeout below zero: nobody is alive there any more (8). 1011 for ids that are not ours any more; the master
    stays in the set, so the set goes on to exist (6, clean edge cases).
 
 What stands then: no master, epoch above ours, SyncStateSet exactly {our master}. Whoever arrives first, only that one
@@ -31,8 +31,12 @@ from typing import Any
 from brokers.remoting.codes import RequestCode, ResponseCode
 from processors.move_plan import JavaSet
 
-BEAT_TIMEOUT_MS = 120_000
-"""How long the borrowed heartbeats of step 3 last; they end with their connection anyway."""
+BEAT_TIMEOUT_MS = 20_000
+"""How long the borrowed heartbeats of step 3 last, if nobody ends them."""
+BEAT_EVERY = 500
+"""So many requests between two of them."""
+BEAT_ENDS_MS = -1
+"""With such a timeout nobody counts as alive (8). Closing the connection is not enough: 5.3.3 drops one broker for it."""
 _OK = int(ResponseCode.SUCCESS)
 _NO_MASTER = int(ResponseCode.CONTROLLER_MASTER_NOT_AVAILABLE)
 
@@ -78,14 +82,17 @@ def forget_requests(goal: Goal, there: JavaSet, now_ms: int) -> tuple[Ask, ...]:
 
 
 def drive_requests(goal: Goal, now_ms: int) -> tuple[Ask, ...]:
-    """Return steps 1 to 4 of the page's head, for a controller that knows nothing of the set."""
+    """Return steps 1 to 4 of the page's head, and the end of the heartbeats, for a controller that knows nothing of the set."""
     other = companion(goal)
     last = max(goal.next_broker_id - 1, other)
     asks = [_apply(goal, broker_id, now_ms) for broker_id in range(1, last + 1)]
     asks.append(_elect(goal, goal.master_id, False, _OK, now_ms, f"first election: master {goal.master_id}, epoch 1"))
-    asks += [_beat(goal, broker_id) for broker_id in (goal.master_id, other)]
-    asks += _alters(goal, other, now_ms)
+    alters = _alters(goal, other, now_ms)
+    for first in range(0, len(alters), BEAT_EVERY):
+        asks += [_beat(goal, broker_id) for broker_id in (goal.master_id, other)]
+        asks += alters[first : first + BEAT_EVERY]
     asks += [_elect(goal, -1, True, _NO_MASTER, now_ms, f"master epoch to {epoch}, no master") for epoch in range(2, goal.epoch + 1)]
+    asks += [_beat(goal, broker_id, BEAT_ENDS_MS) for broker_id in (goal.master_id, other)]
     return tuple(asks)
 
 
@@ -102,9 +109,9 @@ def _apply(goal: Goal, broker_id: int, now_ms: int) -> Ask:
     return Ask(RequestCode.CONTROLLER_APPLY_BROKER_ID, fields, meaning=f"assign id {broker_id}")
 
 
-def _beat(goal: Goal, broker_id: int) -> Ask:
+def _beat(goal: Goal, broker_id: int, timeout_ms: int = BEAT_TIMEOUT_MS) -> Ask:
     fields = {**_set_fields(goal), "brokerId": str(broker_id), "brokerAddr": goal.addresses.get(broker_id, "forgotten:0"),
-              "epoch": "-1", "maxOffset": "-1", "confirmOffset": "-1", "heartbeatTimeoutMills": str(BEAT_TIMEOUT_MS)}
+              "epoch": "-1", "maxOffset": "-1", "confirmOffset": "-1", "heartbeatTimeoutMills": str(timeout_ms)}
     return Ask(RequestCode.BROKER_HEARTBEAT, fields, meaning=f"heartbeat in the name of {broker_id}")
 
 

@@ -36,7 +36,8 @@ class JavaControllerModel:
         name = ask.fields["brokerName"]
         match ask.code:
             case 904:
-                self.alive.add((name, int(ask.fields["brokerId"])))
+                beats = self.alive.add if int(ask.fields["heartbeatTimeoutMills"]) > 0 else self.alive.discard
+                beats((name, int(ask.fields["brokerId"])))
                 return 0
             case 1001:
                 return self._alter(name, ask.fields, ask.body or {})
@@ -49,8 +50,9 @@ class JavaControllerModel:
         return 3
 
     def hang_up(self) -> None:
-        """The connection that heartbeats came over is closed."""
-        self.alive.clear()
+        """The connection that heartbeats came over is closed: 5.3.3 forgets one of them, and only one."""
+        if self.alive:
+            self.alive.remove(min(self.alive))
 
     def seen(self, name: str) -> JavaSet | None:
         """What 1004, 1006 and 1012 show of a set."""

@@ -51,7 +51,9 @@ def test_what_another_run_left_is_replaced_only_when_told(capsys: pytest.Capture
     with JavaSide().serving(one, two) as java, ours(one, two).serving() as leader:
         for ask in drive_requests(Goal("regent", "broker-a", 2, 3, {1: "h:1", 2: "h:2"}, 4, 4), 1)[:6]:
             java.model.send(ask)
-        java.model.hang_up()
+        assert run(leader, java, "--replace") == 1
+        assert "ends within half a minute" in capsys.readouterr().out
+        java.model.alive.clear()
         assert run(leader, java) == 1
         assert "--replace" in capsys.readouterr().out
         assert run(leader, java, "--replace") == 0

@@ -68,7 +68,7 @@ def test_a_run_that_broke_off_is_forgotten_and_driven_anew(broken_off_after: int
     model, wanted = JavaControllerModel(), goal((1, 2, 3), 4, 2, 14, 31)
     for ask in drive_requests(wanted, NOW)[: broken_off_after + 1]:
         model.send(ask)
-    model.hang_up()
+    model.alive.clear()
     seen = model.seen("b")
     assert seen is not None
     for ask in forget_requests(wanted, seen, NOW):
