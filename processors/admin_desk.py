@@ -15,7 +15,7 @@ from processors.effects import Effect
 from processors.gateway import BadRequest, Fields
 from processors.pending import Waiter
 from processors.read_desk import ReadDesk
-from processors.state_document import state_document
+from processors.state_document import RepeatsOf, state_document
 
 LOG_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
 
@@ -23,9 +23,12 @@ LOG_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
 class AdminDesk:
     """Answers operators. Methods raise BadRequest for what cannot be done; its text is the remark."""
 
-    def __init__(self, context: CoreContext, commands: CommandDesk, reads: ReadDesk) -> None:
+    def __init__(
+        self, context: CoreContext, commands: CommandDesk, reads: ReadDesk, repeats_of: RepeatsOf
+    ) -> None:
         self._context = context
         self._commands = commands
+        self._repeats_of = repeats_of
         self._reads = reads
 
     # -- answered here -----------------------------------------------------------------------------
@@ -53,7 +56,7 @@ class AdminDesk:
 
     def _state(self, waiter: Waiter) -> list[Effect]:
         name = Fields(waiter.request.ext).optional("brokerName")
-        body = state_document(self._context, name, self._commands.repeats_of)
+        body = state_document(self._context, name, self._repeats_of)
         return waiter.answer(waiter.request.reply(0, body=body))
 
     def update_config(self, waiter: Waiter) -> list[Effect]:

@@ -176,10 +176,6 @@ class CommandDesk:
             for effect in waiter.answer(responses.unknown(waiter.request, waited_ms), TIMEOUT)
         ]
 
-    def repeats_of(self, name: str) -> list[dict[str, object]]:
-        """Refused requests about a set that were repeated and answered from memory."""
-        return []
-
     @property
     def waiting(self) -> int:
         """Commands handed to the log and not applied yet."""

@@ -18,7 +18,7 @@ from events.outcomes import Outcome
 from processors import effects as fx
 from processors import gateway
 from processors.admin_desk import AdminDesk
-from processors.admin_requests import COMMAND_BUILDERS
+from processors.admin_requests import ADMIN_BUILDERS
 from processors.claim_desk import ClaimDesk
 from processors.command_desk import CommandDesk
 from processors.core_context import CoreConfig, CoreContext, FolderView
@@ -32,15 +32,13 @@ from processors.peer_desk import PeerDesk
 from processors.pending import PendingCommand, Waiter
 from processors.publish_desk import PublishDesk, divergence_of
 from processors.read_desk import READS, ReadDesk
+from processors.repeat_desk import RepeatDesk
 from processors.status import controller_status
 from processors.transfer_desk import TransferDesk
 
 __all__ = ["ControllerCore", "CoreConfig"]
 
 Handler = Callable[[Waiter], list[Effect]]
-
-SCAN_MS = 250
-"""The net below the pushes: all sets are looked at this often."""
 
 
 class ControllerCore:
@@ -54,9 +52,9 @@ class ControllerCore:
         self._outcomes = PublishDesk(context)
         self._peers = PeerDesk(context)
         self._claims = ClaimDesk(context, self._commands)
-        self._admin = AdminDesk(context, self._commands, self._reads)
+        self._repeats = RepeatDesk(context, self._commands, self._reads)
+        self._admin = AdminDesk(context, self._commands, self._reads, self._repeats.rows_of)
         self._transfers = TransferDesk(context, self._claims)
-        self._scan_due_ms = 0
         self._here: dict[int, Handler] = {
             RequestCode.BROKER_HEARTBEAT: self._broker_heartbeat,
             RequestCode.CONTROLLER_GET_METADATA_INFO: self._peers.metadata,
@@ -68,7 +66,8 @@ class ControllerCore:
         }
         """Answered by every controller for itself."""
         self._led: dict[int, Handler] = {
-            **dict.fromkeys(COMMAND_BUILDERS, self._commands.request),
+            **dict.fromkeys(gateway.BROKER_BUILDERS, self._repeats.request),
+            **dict.fromkeys(ADMIN_BUILDERS, self._commands.request),
             **dict.fromkeys(READS, self._reads.read),
             RequestCode.UPDATE_CONTROLLER_CONFIG: self._admin.update_config,
             RequestCode.REGENT_CONTROLLER_STATE: self._admin.state,
@@ -171,7 +170,7 @@ class ControllerCore:
         phases["applied"] = wall_ms
         effects: list[Effect] = []
         if pending is not None and pending.waiters:
-            effects += self._answer(pending, outcome)
+            effects += self._answer(pending, applied)
             phases["answered"] = wall_ms
         if self.is_active:
             effects += [] if was_active else self._take_over()
@@ -181,9 +180,11 @@ class ControllerCore:
         effects += self._transfers.settle() + self._reads.applied(applied.offset)
         return effects + self._outcomes.applied(outcome, phases, own=pending is not None)
 
-    def _answer(self, pending: PendingCommand, outcome: Outcome) -> list[Effect]:
+    def _answer(self, pending: PendingCommand, applied: Applied) -> list[Effect]:
+        outcome = applied.outcome
         if outcome.refusal == Refusal.STALE_TERM.name:
             return self._peers.take_back(pending)
+        self._repeats.applied(pending, applied)
         return self._commands.answers(pending, outcome)
 
     # -- leading -----------------------------------------------------------------------------------
@@ -289,9 +290,7 @@ class ControllerCore:
         effects: list[Effect] = [fx.Probe(address) for address in probes]
         for _, name, broker_id in expired:
             effects.append(fx.Note("warning", f"{name}: broker {broker_id} fell silent"))
-        if expired or now_ms >= self._scan_due_ms:
-            self._scan_due_ms = now_ms + SCAN_MS
-            effects += self._leading.elections(None)
+        effects += self._leading.scan(at_once=bool(expired))
         effects += self._claims.due()
         able, published = self._commands.is_able(), self._outcomes.published_offset
         effects += self._peers.heartbeats(able, published)

@@ -10,11 +10,14 @@ from collections.abc import Sequence
 
 from events.outcomes import Outcome
 from processors import effects as fx
+from processors import settings_in_force
 from processors.command_desk import CommandDesk
 from processors.core_context import CoreContext
 from processors.effects import Effect
 from processors.elections import ElectionDesk
 from processors.liveness import BrokerKey
+
+SCAN_MS = 250
 
 
 class LeadingDesk:
@@ -24,6 +27,7 @@ class LeadingDesk:
         self._context = context
         self._commands = commands
         self._elections = ElectionDesk(context.liveness, context.is_at_risk)
+        self._scan_due_ms = 0
 
     def take_over(self) -> list[Effect]:
         """Begin to lead: masters without an open connection are probed, roles are pushed (design D8)."""
@@ -53,6 +57,20 @@ class LeadingDesk:
         if outcome.broker_name is not None and outcome.changes:
             effects += self.elections([outcome.broker_name])
         return effects
+
+    def scan(self, *, at_once: bool) -> list[Effect]:
+        """
+        Look at all sets, when it is time: the net below the pushes.
+
+        RocketMQ's intervals bound how rarely that happens; the net is finer than their defaults anyway.
+        """
+        context = self._context
+        if not at_once and context.now_ms < self._scan_due_ms:
+            return []
+        names = (settings_in_force.SCAN_BROKERS, settings_in_force.SCAN_MASTERS)
+        wanted_ms = min(settings_in_force.number(context.state, name) for name in names)
+        self._scan_due_ms = context.now_ms + min(SCAN_MS, wanted_ms)
+        return self.elections(None)
 
     def elections(self, names: Sequence[str] | None) -> list[Effect]:
         """Append an election for each set in need; `names` None looks at all sets."""

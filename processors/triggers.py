@@ -19,6 +19,7 @@ from processors.liveness import (
     REASON_STALE,
     Liveness,
 )
+from processors.rate_limit import RateLimit
 from processors.state import BrokerSet
 
 CAUSE_REFUSED = "master_probe_refused"
@@ -30,6 +31,9 @@ CAUSE_CLEANED = "master_cleaned"
 
 CALL_TIMEOUT_MS = 2_500
 """A call whose outcome has not been seen for this long may be made again."""
+FRUITLESS_EVERY_MS = 10_000
+FRUITLESS_AT_ONCE = 10
+"""A set may have so many elections at once that find nobody, and one more in that time."""
 MASS_SILENCE_BROKERS = 10
 MASS_SILENCE_HOLD_MS = 10_000
 """Elections by silence wait this long when more than half of more than ten brokers fell silent."""
@@ -48,11 +52,28 @@ class ElectionCall:
     fingerprint: tuple[object, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """
+    How calls are repeated. `hold_ms`: how long mass silence holds elections by silence back.
+
+    `retries`: how often a call whose outcome is not seen is made, before it waits `rescan_ms`
+    (electMasterMaxRetryCount, scanInactiveMasterInterval; a call that found nobody is no failure to be
+    repeated: defect 5 of controller.md 15).
+    """
+
+    hold_ms: int = MASS_SILENCE_HOLD_MS
+    retries: int = 3
+    rescan_ms: int = 5_000
+
+
 @dataclass(slots=True)
 class _Attempt:
     fingerprint: tuple[object, ...]
     called_ms: int
     open: bool
+    unseen: int = 0
+    """Calls before this one whose outcome was not seen."""
 
 
 class ElectionTriggers:
@@ -60,6 +81,8 @@ class ElectionTriggers:
 
     def __init__(self) -> None:
         self._attempts: dict[str, _Attempt] = {}
+        self._fruitless = RateLimit()
+        self._pace = Pace()
         self._grace_until_ms = 0
         self._held_since_ms: int | None = None
 
@@ -80,19 +103,34 @@ class ElectionTriggers:
         return addresses
 
     def calls(
-        self, sets: Iterable[BrokerSet], liveness: Liveness, now_ms: int
+        self, sets: Iterable[BrokerSet], liveness: Liveness, now_ms: int, pace: Pace | None = None
     ) -> list[ElectionCall]:
         """The elections to call now; each counts as called."""
         calls: list[ElectionCall] = []
+        self._pace = pace or self._pace
         for broker_set in sets:
             cause = self._cause(broker_set, liveness, now_ms)
             if cause is None:
                 continue
             call = self._call(broker_set, cause, liveness, now_ms)
-            if call is not None:
-                self._attempts[call.broker_name] = _Attempt(call.fingerprint, now_ms, open=True)
+            if call is not None and self._may_call(call.broker_name, now_ms):
+                self._called(call, now_ms)
                 calls.append(call)
         return calls
+
+    def _may_call(self, name: str, now_ms: int) -> bool:
+        """Evidence that keeps changing must not fill the log with elections that find nobody."""
+        cost_ms = FRUITLESS_EVERY_MS // 1000
+        return self._fruitless.take(
+            name, now_ms, rate_per_s=1, burst=FRUITLESS_AT_ONCE * cost_ms, cost=cost_ms
+        )
+
+    def _called(self, call: ElectionCall, now_ms: int) -> None:
+        before = self._attempts.get(call.broker_name)
+        unseen = before.unseen + 1 if before is not None and before.open else 0
+        if unseen >= self._pace.retries:
+            unseen = 0
+        self._attempts[call.broker_name] = _Attempt(call.fingerprint, now_ms, True, unseen)
 
     def _cause(self, broker_set: BrokerSet, liveness: Liveness, now_ms: int) -> str | None:
         if broker_set.tombstone or not broker_set.has_had_master:
@@ -121,7 +159,7 @@ class ElectionTriggers:
             return False
         if self._held_since_ms is None:
             self._held_since_ms = now_ms
-        return now_ms - self._held_since_ms < MASS_SILENCE_HOLD_MS
+        return now_ms - self._held_since_ms < self._pace.hold_ms
 
     def _call(
         self, broker_set: BrokerSet, cause: str, liveness: Liveness, now_ms: int
@@ -132,7 +170,7 @@ class ElectionTriggers:
         fingerprint = _fingerprint(broker_set, evidence)
         attempt = self._attempts.get(broker_set.broker_name)
         if attempt is not None:
-            if attempt.open and now_ms - attempt.called_ms < CALL_TIMEOUT_MS:
+            if attempt.open and now_ms - attempt.called_ms < self._again_after_ms(attempt):
                 return None
             if not attempt.open and attempt.fingerprint == fingerprint:
                 return None
@@ -146,8 +184,15 @@ class ElectionTriggers:
             fingerprint=fingerprint,
         )
 
+    def _again_after_ms(self, attempt: _Attempt) -> int:
+        if attempt.unseen + 1 < self._pace.retries:
+            return CALL_TIMEOUT_MS
+        return max(CALL_TIMEOUT_MS, self._pace.rescan_ms)
+
     def settled(self, broker_name: str, elected: bool) -> None:
         """The outcome of a call has been applied."""
+        if elected:
+            self._fruitless.forget(broker_name)
         attempt = self._attempts.get(broker_name)
         if attempt is None:
             return

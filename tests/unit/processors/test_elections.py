@@ -93,3 +93,12 @@ def test_a_java_master_is_told_at_once(rig: Rig) -> None:
     rig.elect(2, designate=True)
     delays = {notice.address: notice.delay_ms for notice in rig.take(fx.NotifyRole)}
     assert set(delays.values()) == {0}
+
+
+def test_pushes_can_be_switched_off() -> None:
+    rig = Rig().lead()
+    rig.request(19004, {}, b'{"settings":{"notifyBrokerRoleChanged":"false"}}')
+    rig.three()
+    rig.close_connection(1)
+    rig.probe_result("b1:10911", "refused")
+    assert rig.state.sets[SET].master_broker_id == 2 and rig.take(fx.NotifyRole) == []

@@ -2,7 +2,14 @@
 
 from processors.liveness import DEFAULT_TIMEOUT_MS, Heartbeat, Liveness
 from processors.state import BrokerSet, Replica
-from processors.triggers import CALL_TIMEOUT_MS, MASS_SILENCE_HOLD_MS, ElectionTriggers
+from processors.triggers import (
+    CALL_TIMEOUT_MS,
+    FRUITLESS_AT_ONCE,
+    FRUITLESS_EVERY_MS,
+    MASS_SILENCE_HOLD_MS,
+    ElectionTriggers,
+    Pace,
+)
 
 
 def a_set(name: str = "a", **changes: object) -> BrokerSet:
@@ -153,3 +160,53 @@ def test_mass_silence_does_not_hold_a_refused_master() -> None:
         liveness.tick(now_ms)
     calls = active().calls([a_set(name) for name in names], liveness, 3_400)
     assert [(call.broker_name, call.cause) for call in calls] == [("s0", "master_probe_refused")]
+
+
+def test_a_call_whose_outcome_is_not_seen_is_repeated_a_few_times_and_then_seldom() -> None:
+    liveness = heard()
+    refuse(liveness, "a", 1, 10)
+    triggers, pace = active(), Pace(retries=3, rescan_ms=60_000)
+    called = []
+    for now_ms in range(11, 130_000, 250):
+        beat(liveness, "a", 2, now_ms)
+        if triggers.calls([a_set()], liveness, now_ms, pace):
+            called.append(now_ms)
+    gaps = [after - before for before, after in zip(called, called[1:], strict=False)]
+    assert all(gap < CALL_TIMEOUT_MS + 500 for gap in gaps[:2]) and gaps[2] >= 60_000 and gaps[3] < CALL_TIMEOUT_MS + 500
+
+
+def test_a_call_that_found_nobody_is_no_failure_to_be_repeated() -> None:
+    liveness = heard()
+    refuse(liveness, "a", 1, 10)
+    triggers = active()
+    assert len(triggers.calls([a_set()], liveness, 11)) == 1
+    triggers.settled("a", elected=False)
+    for now_ms in range(11, 100_000, 250):
+        beat(liveness, "a", 2, now_ms)
+        assert triggers.calls([a_set()], liveness, now_ms) == []
+
+
+def test_evidence_that_keeps_changing_calls_seldom_and_a_success_starts_anew() -> None:
+    liveness = heard()
+    refuse(liveness, "a", 1, 10)
+    triggers, calls = active(), 0
+    for turn in range(1_000):
+        now_ms = 11 + turn * 100
+        beat(liveness, "a", 2, now_ms)
+        calls += len(triggers.calls([a_set(sync_state_set_epoch=turn)], liveness, now_ms))
+        triggers.settled("a", elected=False)
+    assert FRUITLESS_AT_ONCE <= calls <= FRUITLESS_AT_ONCE + 100_000 // FRUITLESS_EVERY_MS
+    triggers.settled("a", elected=True)
+    beat(liveness, "a", 2, 110_000)
+    assert len(triggers.calls([a_set(sync_state_set_epoch=2_000)], liveness, 110_001)) == 1
+
+
+def test_the_hold_of_mass_silence_is_a_setting() -> None:
+    names = [f"s{number}" for number in range(8)]
+    liveness, triggers = heard(*names), active()
+    sets = [a_set(name) for name in names]
+    for name in names[:1]:
+        beat(liveness, name, 2, 3_500)
+    assert triggers.calls(sets[:1], liveness, 3_600, Pace(hold_ms=500)) == []
+    assert len(triggers.calls(sets[:1], liveness, 4_099, Pace(hold_ms=500))) == 0
+    assert len(triggers.calls(sets[:1], liveness, 4_100, Pace(hold_ms=500))) == 1

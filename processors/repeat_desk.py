@@ -1,0 +1,106 @@
+"""Brokers' commands before they reach the log: repeats that are known, and sets that ask too often.
+
+Responsible for: answering a repeated request, refused or without effect, from memory once a read barrier has shown
+that nothing has changed, and holding every set to its rate (setting `commandsPerSetPerSecond`).
+Refuses to know: why a request was refused, and the controller's own commands: those are paced where they are made.
+"""
+
+from __future__ import annotations
+
+from brokers.remoting.codes import RequestCode, ResponseCode
+from brokers.remoting.command import RemotingCommand
+from events.commands import RegisterBroker
+from events.outcomes import Outcome
+from processors import gateway, responses, settings_in_force
+from processors.command_desk import CommandDesk
+from processors.core_context import CoreContext
+from processors.effects import Effect
+from processors.fold import Applied
+from processors.forwarding import FORWARDED_FOR
+from processors.pending import PendingCommand, Waiter
+from processors.rate_limit import RateLimit
+from processors.read_desk import ReadDesk
+from processors.refusal_memory import RefusalMemory, Situation, situation
+
+BURST_S = 2
+"""A set that was quiet may send as much as comes in this many seconds at once."""
+_NO_COMMAND_ID = bytes(16)
+
+
+class RepeatDesk:
+    """Stands before the command desk, at the active controller."""
+
+    def __init__(self, context: CoreContext, commands: CommandDesk, reads: ReadDesk) -> None:
+        self._context = context
+        self._commands = commands
+        self._reads = reads
+        self._memory = RefusalMemory()
+        self._rates = RateLimit()
+
+    def request(self, waiter: Waiter) -> list[Effect]:
+        """A request that becomes a command, unless what would come of it is known. Raises BadRequest."""
+        if self._remembered(waiter.request) is not None:
+            return self._reads.when_current(waiter, self._again)
+        return self._append(waiter)
+
+    def rows_of(self, name: str) -> list[dict[str, object]]:
+        """Refused requests about a set that were repeated and answered from memory."""
+        return self._memory.rows_of(name)
+
+    def applied(self, pending: PendingCommand, applied: Applied) -> None:
+        """A command of somebody who waited has been applied; the state is the one right after it."""
+        outcome, record = applied.outcome, applied.record
+        if outcome.changes or record is None:
+            return
+        evidence = getattr(record, "evidence", ())
+        at = situation(self._context.state, outcome.broker_name, evidence)
+        for waiter in pending.waiters:
+            if waiter.request.code in gateway.BROKER_BUILDERS:
+                self._memory.remember(waiter.request, outcome, at)
+
+    def _remembered(self, request: RemotingCommand) -> Outcome | None:
+        if not self._memory.knows(request):
+            return None
+        return self._memory.find(request, self._situation(request))
+
+    def _situation(self, request: RemotingCommand) -> Situation:
+        envelope = self._context.envelope(_NO_COMMAND_ID, "")
+        command = gateway.BROKER_BUILDERS[request.code](
+            request, envelope, self._context.evidence_of
+        )
+        name = request.ext.get("brokerName")
+        return situation(self._context.state, name, getattr(command, "evidence", ()))
+
+    def _again(self, waiter: Waiter) -> list[Effect]:
+        """The fold is as far as the log was when the repeat arrived: what was refused then is refused now."""
+        request, context = waiter.request, self._context
+        outcome = self._remembered(request)
+        if outcome is None:
+            return self._append(waiter)
+        if not outcome.accepted:
+            self._memory.count(request, outcome, context.wall_ms)
+        if request.code == RequestCode.CONTROLLER_REGISTER_BROKER and FORWARDED_FOR not in request.ext:
+            self._introduce(waiter)
+        at_risk = context.is_at_risk(outcome.broker_name)
+        return waiter.answer(
+            responses.from_outcome(request, outcome, context.state, context.is_alive, at_risk)
+        )
+
+    def _introduce(self, waiter: Waiter) -> None:
+        context = self._context
+        command = gateway.register_broker(
+            waiter.request, context.envelope(_NO_COMMAND_ID, ""), context.evidence_of
+        )
+        assert isinstance(command, RegisterBroker)
+        introduction = gateway.introduction_of(command)
+        context.liveness.introduced(*introduction, waiter.conn_id, context.now_ms)
+
+    def _append(self, waiter: Waiter) -> list[Effect]:
+        name = waiter.request.ext.get("brokerName", "")
+        rate = settings_in_force.number(
+            self._context.state, settings_in_force.COMMANDS_PER_SET_PER_SECOND
+        )
+        if not self._rates.take(name, self._context.now_ms, rate_per_s=rate, burst=BURST_S * rate):
+            remark = f"[RATE]more than {rate} commands a second for {name}"
+            return waiter.answer(waiter.request.reply(ResponseCode.SYSTEM_BUSY, remark=remark))
+        return self._commands.request(waiter)
