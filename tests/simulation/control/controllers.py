@@ -56,7 +56,7 @@ class ControllerNode(Process):
     def start(self) -> None:
         self.begin()
         self.core, self.folder, self._ready, self.too_old = None, Folder(), False, False
-        self.owed, self._lines, self._outbound = {}, {}, {}
+        self.owed, self._lines, self._outbound, self._to_publish = {}, {}, {}, deque()
         self._catch_up()
 
     def stop(self) -> None:
