@@ -12,8 +12,8 @@ from brokers.remoting import fastjson
 from brokers.remoting.codes import RequestCode
 from brokers.remoting.command import RemotingCommand
 from events.codec import COMMAND_FINGERPRINTS
-from events.commands import ActivateRules, ChangeSettings
-from events.envelope import Envelope
+from events.commands import ActivateRules, ChangeSettings, ImportBrokerSet
+from events.envelope import Envelope, ImportedReplica
 from processors import gateway, settings_in_force
 from processors.gateway import BadRequest, EvidenceOf
 from processors.properties import PropertiesRejected, parse
@@ -78,10 +78,64 @@ def activate_rules(
     return ActivateRules(envelope, wanted_rules(request), COMMAND_FINGERPRINTS)
 
 
+def import_broker_set(
+    request: RemotingCommand, envelope: Envelope, _evidence_of: EvidenceOf
+) -> ImportBrokerSet:
+    """19006: the body holds the command's own fields; whether they fit together is for the rules."""
+    fields = json_object(request)
+    rows = fields.get("replicas")
+    if not isinstance(rows, list) or len(rows) > gateway.MEMBERS_MAX:
+        raise BadRequest('the body has no list "replicas"')
+    members = fields.get("sync_state_set")
+    if not isinstance(members, list) or len(members) > gateway.MEMBERS_MAX:
+        raise BadRequest('the body has no list "sync_state_set"')
+    master = fields.get("master_broker_id")
+    return ImportBrokerSet(
+        envelope=envelope,
+        cluster_name=_text(fields, "cluster_name"),
+        broker_name=_text(fields, "broker_name"),
+        next_broker_id=_whole(fields, "next_broker_id"),
+        master_broker_id=None if master is None else _whole(fields, "master_broker_id"),
+        master_epoch=_whole(fields, "master_epoch", bits=32),
+        sync_state_set=tuple(_whole({"member": one}, "member") for one in members),
+        sync_state_set_epoch=_whole(fields, "sync_state_set_epoch", bits=32),
+        replicas=tuple(_replica(row) for row in rows),
+        source=_text(fields, "source"),
+        evidence_epoch=_whole(fields, "evidence_epoch", bits=32),
+    )
+
+
+def _replica(row: object) -> ImportedReplica:
+    if not isinstance(row, dict):
+        raise BadRequest("a replica is no JSON object")
+    return ImportedReplica(
+        broker_id=_whole(row, "broker_id"),
+        address=_text(row, "address"),
+        register_check_code=_text(row, "register_check_code"),
+    )
+
+
+def _text(fields: dict[str, object], name: str) -> str:
+    value = fields.get(name, "")
+    if not isinstance(value, str) or len(value) > VALUE_CHARS_MAX:
+        raise BadRequest(f"{name} is no text of at most {VALUE_CHARS_MAX} characters")
+    return value
+
+
+def _whole(fields: dict[str, object], name: str, bits: int = 64) -> int:
+    value = fields.get(name, -1 if name == "evidence_epoch" else None)
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise BadRequest(f"{name} is no whole number")
+    if not -(1 << (bits - 1)) <= value < 1 << (bits - 1):
+        raise BadRequest(f"{name} does not fit {bits} bits")
+    return value
+
+
 ADMIN_BUILDERS: Mapping[int, Callable[[RemotingCommand, Envelope, EvidenceOf], object]] = {
     RequestCode.UPDATE_CONTROLLER_CONFIG: change_settings,
     RequestCode.REGENT_CHANGE_SETTINGS: change_settings,
     RequestCode.REGENT_ACTIVATE_RULES: activate_rules,
+    RequestCode.REGENT_IMPORT_SET: import_broker_set,
 }
 """Operators' requests that become commands. All of them are for the active controller only."""
 

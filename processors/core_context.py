@@ -119,7 +119,7 @@ class CoreContext:
         return self.liveness.is_alive(broker_set, replica, self.now_ms)
 
     def note_elections(self, outcome: Outcome) -> None:
-        """Remember which masterships may lack messages (design S5); soft, gone with this process."""
+        """Remember which masterships may lack messages (design S5), while rules 1 do not record it."""
         for change in outcome.changes:
             if isinstance(change, MasterElected):
                 if LABEL_AT_RISK in outcome.labels:
@@ -130,4 +130,6 @@ class CoreContext:
     def is_at_risk(self, name: str | None) -> bool:
         """True when the set's current mastership was labelled AT_RISK when it was decided."""
         broker_set = None if name is None else self.state.sets.get(name)
-        return broker_set is not None and self._at_risk.get(broker_set.broker_name) == broker_set.master_epoch
+        if broker_set is None:
+            return False
+        return broker_set.at_risk or self._at_risk.get(broker_set.broker_name) == broker_set.master_epoch

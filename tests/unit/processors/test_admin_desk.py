@@ -108,3 +108,17 @@ def test_rules_are_activated_only_when_every_controller_was_heard_and_has_them()
     assert leader.published[-1].kind == "ActivateRules"
     refused = leader.request(19005, {}, b'{"rules_version": 99}')
     assert refused is not None and "c1 has no rules version 99" in (refused.remark or "")
+
+
+def test_an_import_says_where_it_is_recorded_and_why_it_is_refused() -> None:
+    rig = Rig().lead().three()
+    fields = {
+        "cluster_name": "C", "broker_name": "java", "next_broker_id": 2, "master_broker_id": 1, "master_epoch": 4,
+        "sync_state_set": [1], "sync_state_set_epoch": 6, "source": "test", "replicas": [{"broker_id": 1, "address": "h1:1"}],
+    }  # fmt: skip
+    done = rig.request(19006, {}, json.dumps(fields).encode())
+    assert done is not None and done.code == 0 and rig.state.sets["java"].master_broker_id == 1
+    assert done.ext["commandOffset"] == str(rig.folder.offset)
+    refused = rig.request(19006, {}, json.dumps(fields | {"broker_name": "a"}).encode())
+    assert refused is not None and (refused.code, refused.ext["refusal"]) == (1, "IMPORT_CONFLICT")
+    assert "IMPORT_CONFLICT" in (refused.remark or "")

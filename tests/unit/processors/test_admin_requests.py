@@ -1,11 +1,13 @@
 """Operators' bodies to commands."""
 
+import json
+
 import pytest
 
 from brokers.remoting.command import RemotingCommand
 from events.codec import COMMAND_FINGERPRINTS
-from events.commands import ActivateRules, ChangeSettings
-from events.envelope import Envelope
+from events.commands import ActivateRules, ChangeSettings, ImportBrokerSet
+from events.envelope import Envelope, ImportedReplica
 from processors import admin_requests
 from processors.gateway import BadRequest
 
@@ -27,6 +29,31 @@ def test_19004_takes_an_object_of_texts() -> None:
 
 def test_19005_asks_for_this_releases_schemas() -> None:
     assert build(19005, b'{"rules_version":2}') == ActivateRules(ENVELOPE, 2, COMMAND_FINGERPRINTS)
+
+
+IMPORT = {
+    "cluster_name": "C", "broker_name": "a", "next_broker_id": 3, "master_broker_id": 1, "master_epoch": 4, "sync_state_set": [1, 2],
+    "sync_state_set_epoch": 6, "source": "10.0.0.1:9878", "evidence_epoch": 5,
+    "replicas": [{"broker_id": 1, "address": "h1:1", "register_check_code": ""}, {"broker_id": 2, "address": "h2:1"}],
+}  # fmt: skip
+
+
+def test_19006_holds_the_fields_of_the_command() -> None:
+    command = build(19006, json.dumps(IMPORT).encode())
+    assert command == ImportBrokerSet(
+        ENVELOPE, "C", "a", 3, 1, 4, (1, 2), 6, (ImportedReplica(1, "h1:1", ""), ImportedReplica(2, "h2:1", "")), "10.0.0.1:9878", 5
+    )
+    without_master = build(19006, json.dumps({key: value for key, value in IMPORT.items() if key != "master_broker_id"}).encode())
+    assert isinstance(without_master, ImportBrokerSet) and without_master.master_broker_id is None
+
+
+@pytest.mark.parametrize("broken", [
+    {"replicas": {}}, {"replicas": [1]}, {"sync_state_set": "1"}, {"sync_state_set": ["1"]}, {"next_broker_id": 1 << 63},
+    {"master_epoch": 1 << 31}, {"broker_name": 1}, {"source": "x" * 2_000}, {"next_broker_id": None}, {"master_broker_id": True},
+])  # fmt: skip
+def test_an_import_that_has_no_shape_is_refused(broken: dict[str, object]) -> None:
+    with pytest.raises(BadRequest):
+        build(19006, json.dumps(IMPORT | broken).encode())
 
 
 @pytest.mark.parametrize(("code", "body"), [
