@@ -42,6 +42,8 @@ def render(view: Mapping[str, Any]) -> list[str]:
         rows.append((one["name"], one["kind"], str(one["pid"] or "-"), one["address"] or "-", state, one["role"] or "-",
                      str(one["restarts"])))
     lines += table(rows)
+    http = [f"{one['name']} http://{at}/metrics" for one in view["processes"] if (at := (one.get("status") or {}).get("http_address"))]
+    lines += [f"over HTTP (also /readyz, /healthz, /loglevel): {', '.join(http)}"] if http else []
     for name, one in view["sets"].items():
         lines += ["", *_set_lines(name, one)]
     if view["landing"]:

@@ -92,7 +92,11 @@ class _Ports:
 
 
 def ports_needed(options: ClusterOptions) -> int:
-    """Name server, controllers, Kafka, and brokers including the ones that may be added later."""
+    """Name server, controllers, Kafka, brokers including the ones that may be added later, and the controllers' HTTP."""
+    return _ports_before_http(options) + options.controllers
+
+
+def _ports_before_http(options: ClusterOptions) -> int:
     return 1 + options.controllers + 2 * options.kafka_nodes + PORTS_PER_BROKER * REPLICAS_MAX
 
 
@@ -103,10 +107,12 @@ def make_plan(folder: DataFolder, cluster_id: str, options: ClusterOptions, java
     ports = _Ports(options.host, options.advertise_host or options.host, first)
     name_server = _name_server(ports)
     controllers = [ports.take() for _ in range(options.controllers)]
+    http_ports = _Ports(options.host, ports.advertise_host, first + _ports_before_http(options))
+    http = [http_ports.take() for _ in controllers]
     kafka_specs = [] if options.kafka else _kafka(folder, cluster_id, options, ports)
     kafka = dict(options.kafka) or {"bootstrap.servers": ",".join(s.config["advertise"] for s in kafka_specs)}
     advertised = tuple(advertise for _, advertise in controllers)
-    plan = [*kafka_specs, *_controllers(folder, cluster_id, options, controllers, kafka), name_server]
+    plan = [*kafka_specs, *_controllers(folder, cluster_id, options, controllers, http, kafka), name_server]
     if options.land:
         plan.append(_land(folder, kafka, java_home, jars))
     for number in range(1, options.replicas + 1):
@@ -146,7 +152,7 @@ def _kafka(folder: DataFolder, cluster_id: str, options: ClusterOptions, ports: 
 
 def _controllers(
     folder: DataFolder, cluster_id: str, options: ClusterOptions, addresses: list[tuple[str, str]],
-    kafka: dict[str, str],
+    http: list[tuple[str, str]], kafka: dict[str, str],
 ) -> list[ProcessSpec]:
     names = [f"controller-{i}" for i in range(1, len(addresses) + 1)]
     return [
@@ -154,10 +160,12 @@ def _controllers(
             name, "controller",
             {"controller_id": name, "listen": listen, "advertise": advertise,
              "data_dir": str(folder.data_of(name)), "cluster_id": cluster_id, "local_cluster": not options.kafka and options.kafka_nodes == 1,
-             "peers": {n: a[1] for n, a in zip(names, addresses, strict=True) if n != name}, "kafka": kafka},
-            (listen,), listen,
+             "http_listen": http_listen, "http_advertise": http_advertise,
+             "peers": {n: a[1] for n, a in zip(names, addresses, strict=True) if n != name},
+             "peers_http": {n: a[1] for n, a in zip(names, http, strict=True) if n != name}, "kafka": kafka},
+            (listen, http_listen), listen,
         )
-        for name, (listen, advertise) in zip(names, addresses, strict=True)
+        for name, (listen, advertise), (http_listen, http_advertise) in zip(names, addresses, http, strict=True)
     ]
 
 

@@ -1,4 +1,4 @@
-"""What a controller shows over HTTP: metrics, health, readiness, log levels.
+"""What a controller shows over HTTP: metrics, health, readiness, log levels, its newest snapshot.
 
 Responsible for: the pages, and what of the process's disk they tell. Refuses to know: sockets (`http_front`), and what
 the figures mean.
@@ -15,10 +15,13 @@ from pathlib import Path
 from brokers.remoting.connection import split_address
 from processors.admin_desk import LOG_LEVELS
 from processors.config import ControllerConfig
+from processors.controller_log import ControllerLog
 from processors.figures import Figures
 from processors.http_front import HttpAnswer, HttpFront, Route, text
 from processors.metrics import Metrics
 from processors.metrics_text import CONTENT_TYPE, Disk, render
+from processors.snapshot_fetch import PATH
+from processors.snapshot_route import snapshot_route
 
 SNAPSHOTS = "snapshot-*.bin"
 
@@ -50,22 +53,22 @@ def log_levels() -> dict[str, str]:
 
 
 class ControllerPages:
-    """`figures`: None while the process starts; `caught_up`: how far the log is applied by then."""
+    """`figures`: None while the process starts."""
 
     def __init__(
         self,
         config: ControllerConfig,
         metrics: Metrics,
         figures: Callable[[], Figures | None],
-        caught_up: Callable[[], int],
+        log: ControllerLog,
         more: Mapping[str, Route] | None = None,
     ) -> None:
         self._metrics, self._data_dir = metrics, config.data_dir
         self._who = {"address": config.advertised, "group": config.cluster_id, "peer_id": config.controller_id}
-        self._figures, self._caught_up = figures, caught_up
+        self._figures, self._log = figures, log
         routes: dict[str, Route] = {
             "/metrics": self._show_metrics, "/healthz": self._health, "/readyz": self._readiness,
-            "/loglevel": self._show_level, "PUT /loglevel": self._set_level, **(more or {}),
+            "/loglevel": self._show_level, "PUT /loglevel": self._set_level, PATH: snapshot_route(log.snapshots),
         }  # fmt: skip
         self._front = HttpFront(*split_address(config.http_listen), routes) if config.http_listen else None
 
@@ -94,7 +97,7 @@ class ControllerPages:
     async def _readiness(self, _query: Mapping[str, str]) -> HttpAnswer:
         figures = self._figures()
         if figures is None:
-            return text(503, f"not ready: starting, commands are applied up to offset {self._caught_up()}")
+            return text(503, f"not ready: starting, commands are applied up to offset {self._log.caught_up_offset}")
         return text(200, "ready") if figures.leader_known else text(503, "not ready: no controller leads")
 
     async def _show_level(self, _query: Mapping[str, str]) -> HttpAnswer:

@@ -91,7 +91,7 @@ class ControllerProcess:
         self._log = ControllerLog(config, on_record=self._record, on_halt=self._halt)
         self._folder = Folder()
         self._meter = RequestMeter()
-        self._pages = ControllerPages(config, self._meter.metrics, self._figures, lambda: self._log.caught_up_offset)
+        self._pages = ControllerPages(config, self._meter.metrics, self._figures, self._log)
         self._ended: asyncio.Future[int] | None = None
         self._halt_reason: str | None = None
 

@@ -35,6 +35,7 @@ def controller_status(
         "applied_offset": folder.offset,
         "end_offset": max(end_offset, folder.offset + 1),
         "published_offset": published_offset,
+        "http_address": context.config.http_address or None,
         "digest": folder.digest.hex(),
         "sets": {
             name: _set_document(broker_set, context.liveness, context.now_ms)

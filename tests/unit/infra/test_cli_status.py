@@ -1,5 +1,6 @@
 from infra import cli_status
 
+CONTROLLER_STATUS = {"http_address": "h:7"}
 PROCESS = {"name": "broker-a-1", "kind": "broker", "state": "ready", "pid": 7, "address": "h:1", "answers": True,
            "role": "master id 1", "restarts": 0}
 VIEW = {
@@ -30,3 +31,9 @@ def test_a_process_that_does_not_answer_is_not_well() -> None:
     assert cli_status.is_well(PROCESS) and not cli_status.is_well({**PROCESS, "answers": False})
     assert cli_status.is_well({**PROCESS, "answers": None}), "Kafka cannot be asked"
     assert not cli_status.is_well({**PROCESS, "state": "restarting"})
+
+
+def test_where_a_controller_serves_its_metrics_is_shown() -> None:
+    controller = {**PROCESS, "name": "controller-1", "kind": "controller", "status": CONTROLLER_STATUS}
+    text = "\n".join(cli_status.render({**VIEW, "processes": [controller, PROCESS]}))
+    assert "controller-1 http://h:7/metrics" in text

@@ -19,7 +19,7 @@ def plan(tmp_path: Path, **options: object) -> ClusterPlan:
 def test_no_two_processes_listen_on_the_same_address(tmp_path: Path) -> None:
     made = plan(tmp_path, kafka_nodes=3)
     addresses = [address for spec in made.processes for address in spec.listens]
-    assert len(addresses) == len(set(addresses)) == 3 * 2 + 2 + 1 + 3 * 3
+    assert len(addresses) == len(set(addresses)) == 3 * 2 + 2 * 2 + 1 + 3 * 3
 
 
 def test_every_process_gets_a_configuration_that_its_package_accepts(tmp_path: Path) -> None:
@@ -69,3 +69,12 @@ def test_numbers_that_make_no_cluster_are_wrong_usage(wrong: dict[str, int]) -> 
 def test_a_cluster_for_the_brokers_of_others_has_none_of_its_own(tmp_path: Path) -> None:
     made = plan(tmp_path, replicas=0)
     assert not made.of_kind("broker") and made.of_kind("controller") and made.of_kind("namesrv")
+
+
+def test_the_ports_of_http_lie_behind_all_others_so_that_older_clusters_keep_theirs(tmp_path: Path) -> None:
+    made = plan(tmp_path)
+    http = [int(spec.config["http_listen"].rpartition(":")[2]) for spec in made.of_kind("controller")]
+    others = {int(at.rpartition(":")[2]) for spec in made.processes for at in spec.listens} - set(http)
+    assert min(http) > max(others)
+    for spec in made.of_kind("controller"):
+        assert set(spec.config["peers_http"]) == set(spec.config["peers"])

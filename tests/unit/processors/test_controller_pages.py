@@ -10,6 +10,7 @@ import aiohttp
 import pytest
 
 from processors.config import ControllerConfig
+from processors.controller_log import ControllerLog
 from processors.controller_pages import ControllerPages, disk_of
 from processors.figures import Figures
 from processors.metrics import Metrics
@@ -32,6 +33,10 @@ def config(folder: Path, http_listen: str = "127.0.0.1:0") -> ControllerConfig:
     return ControllerConfig(controller_id="c1", data_dir=folder, kafka={"bootstrap.servers": "k:9092"}, http_listen=http_listen)
 
 
+def log(folder: Path) -> ControllerLog:
+    return ControllerLog(config(folder), on_record=lambda offset, data: None, on_halt=lambda reason: None)
+
+
 @pytest.fixture
 def process() -> Process:
     return Process()
@@ -39,7 +44,7 @@ def process() -> Process:
 
 @pytest.fixture
 async def pages(tmp_path: Path, process: Process) -> AsyncIterator[ControllerPages]:
-    made = ControllerPages(config(tmp_path), Metrics(), lambda: process.figures, lambda: 7)
+    made = ControllerPages(config(tmp_path), Metrics(), lambda: process.figures, log(tmp_path))
     await made.start()
     yield made
     await made.close()
@@ -52,11 +57,17 @@ async def ask(pages: ControllerPages, path: str, method: str = "GET") -> tuple[i
 
 async def test_it_is_healthy_while_it_starts_and_says_why_it_is_not_ready(pages: ControllerPages, process: Process) -> None:
     assert await ask(pages, "/healthz") == (200, "ok\n")
-    assert await ask(pages, "/readyz") == (503, "not ready: starting, commands are applied up to offset 7\n")
+    assert await ask(pages, "/readyz") == (503, "not ready: starting, commands are applied up to offset -1\n")
     process.figures = FIGURES
     assert await ask(pages, "/readyz") == (200, "ready\n")
     process.figures = replace(FIGURES, leader_known=False)
     assert await ask(pages, "/readyz") == (503, "not ready: no controller leads\n")
+
+
+async def test_the_newest_snapshot_is_given_away(pages: ControllerPages, tmp_path: Path) -> None:
+    assert await ask(pages, "/snapshot") == (404, f"no snapshot at or below offset {2**63 - 1}\n")
+    (tmp_path / "snapshots" / f"snapshot-{7:020d}.bin").write_bytes(b"state")
+    assert await ask(pages, "/snapshot?not_above=9") == (200, "state")
 
 
 async def test_metrics_are_there_before_anything_else_is(pages: ControllerPages) -> None:
@@ -79,7 +90,7 @@ async def test_a_level_that_is_none_is_refused_with_an_example(pages: Controller
 
 
 async def test_without_an_address_there_is_no_port(tmp_path: Path) -> None:
-    off = ControllerPages(config(tmp_path, ""), Metrics(), lambda: None, lambda: -1)
+    off = ControllerPages(config(tmp_path, ""), Metrics(), lambda: None, log(tmp_path))
     await off.start()
     assert off.port is None
     await off.close()
