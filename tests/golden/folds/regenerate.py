@@ -1,10 +1,12 @@
 """
-Writes the golden history: `python tests/golden/folds/regenerate.py` from the project's root.
+Writes the golden histories: `python tests/golden/folds/regenerate.py` from the project's root.
 
-`history.jsonl` has one record of the command log per line: its offset, its bytes in hex, what it
-is there for, and the digest after it. `expected.json` has the last digest and the canonical state.
+`history.jsonl` is told under rules 1, `history-2.jsonl` under rules 2, `history-upgrade.jsonl`
+begins under 1 and goes on under 2. Each has one record of the command log per line: its offset,
+its bytes in hex, what it is there for, and the digest after it. `expected*.json` have the last
+digest and the canonical state.
 
-Run it only to lengthen the history, by adding to the end of `tell`: lines that stand in a
+Run it only to lengthen a history, by adding to the end of its story: lines that stand in a
 released file must come out as they were. The script says so and stops if they do not.
 """
 
@@ -17,6 +19,7 @@ from msgspec.structs import replace
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parents[2]))
 
+from events.codec import COMMAND_FINGERPRINTS  # noqa: E402
 from events.commands import (  # noqa: E402
     ActivateRules,
     ApplyBrokerId,
@@ -29,6 +32,7 @@ from processors import canonical  # noqa: E402
 from processors.state import SETTING_DEDUPE_WINDOW, SETTING_UNCLEAN  # noqa: E402
 from tests.support.control_history import CLUSTER, FIRST_FINGERPRINTS, NAME, History, seen  # noqa: E402
 
+NEW_SETTING = "commandsPerSetPerSecond"
 DEAD = {"alive": False, "reason": "connection_closed"}
 
 
@@ -54,10 +58,48 @@ class Story:
             line["digest"] = folder.apply(folder.next_offset, record).outcome.digest.hex()
 
 
-def tell(story: Story) -> None:
-    """Tell the history: each kind of command, change, refusal and label occurs."""
+def tell_first(story: Story) -> None:
+    """Under rules 1: each kind of command, change, refusal and label that they know occurs."""
+    _forming(story, 1, FIRST_FINGERPRINTS)
+    _tell(story)
+
+
+def tell_second(story: Story) -> None:
+    """Under rules 2: the same records, and what these rules know beside them."""
+    _forming(story, 2, COMMAND_FINGERPRINTS)
+    _tell(story)
+    _imports(story)
+    _told_apart(story)
+
+
+def tell_upgrade(story: Story) -> None:
+    """Rules 1 until the middle of a set's life, then rules 2."""
     h = story.history
-    _forming(story)
+    h.do(ClusterFormed(h.envelope(), 1, {SETTING_UNCLEAN: "true"}, FIRST_FINGERPRINTS))
+    h.claim(0, "n0")
+    for broker_id in (1, 2, 3):
+        h.apply_id(broker_id), h.register(broker_id)
+    h.elect(1), h.alter((1, 2), seen(1), seen(2)), h.elect(-1, seen(3))
+    story.note("a set under rules 1, its master elected at risk")
+    h.import_set(1, broker_name="broker-b"), h.setting(NEW_SETTING, "7")
+    story.note("what rules 1 do not know")
+    h.do(ActivateRules(h.envelope(), 1, COMMAND_FINGERPRINTS))
+    h.import_set(1, broker_name="broker-b")
+    story.note("the schema alone makes no rule")
+    h.do(ActivateRules(h.envelope(), 2, FIRST_FINGERPRINTS))
+    h.do(ActivateRules(h.envelope(term=0), 2, COMMAND_FINGERPRINTS))
+    h.do(ActivateRules(h.envelope(), 2, COMMAND_FINGERPRINTS))
+    story.note("rules 2: not without their schemas, not by a former leader")
+    h.do(ActivateRules(h.envelope(), 1, COMMAND_FINGERPRINTS))
+    h.do(ActivateRules(h.envelope(), 2, COMMAND_FINGERPRINTS))
+    story.note("no way back")
+    h.import_set(1, broker_name="broker-b"), h.setting(NEW_SETTING, "7")
+    story.note("known by now")
+    _told_apart(story)
+
+
+def _tell(story: Story) -> None:
+    h = story.history
     for broker_id in (1, 2, 3):
         h.apply_id(broker_id)
         h.register(broker_id)
@@ -72,14 +114,14 @@ def tell(story: Story) -> None:
     _cleaning(story)
 
 
-def _forming(story: Story) -> None:
+def _forming(story: Story, rules: int, marks: tuple[str, ...]) -> None:
     h = story.history
     h.append(b"before anything")
     story.note("nothing is decided before the cluster is formed")
-    h.do(ClusterFormed(h.envelope(), 1, {SETTING_UNCLEAN: "maybe"}, FIRST_FINGERPRINTS))
-    h.do(ClusterFormed(h.envelope(), 1, {}, ()))
-    h.do(ClusterFormed(h.envelope(), 1, {SETTING_UNCLEAN: "false"}, FIRST_FINGERPRINTS))
-    h.do(ClusterFormed(h.envelope(), 1, {}, FIRST_FINGERPRINTS))
+    h.do(ClusterFormed(h.envelope(), rules, {SETTING_UNCLEAN: "maybe"}, marks))
+    h.do(ClusterFormed(h.envelope(), rules, {}, ()))
+    h.do(ClusterFormed(h.envelope(), rules, {SETTING_UNCLEAN: "false"}, marks))
+    h.do(ClusterFormed(h.envelope(), rules, {}, marks))
     story.note("the cluster is formed, at the third attempt and once")
     h.claim(0, "n0"), h.claim(0, "n1")
     h.append(b""), h.append(b"\xc3\x01" + bytes(8))
@@ -87,8 +129,8 @@ def _forming(story: Story) -> None:
     h.do(ChangeSettings(h.envelope(term=0), {SETTING_UNCLEAN: "true"}))
     h.setting("unknown", "1")
     story.note("a leader; what is unreadable, foreign, stale or senseless")
-    h.do(ActivateRules(h.envelope(), 1, FIRST_FINGERPRINTS))
-    h.do(ActivateRules(h.envelope(), 1, ("ffffffffffffffff", *FIRST_FINGERPRINTS)))
+    h.do(ActivateRules(h.envelope(), rules, marks))
+    h.do(ActivateRules(h.envelope(), rules, ("ffffffffffffffff", *marks)))
     story.note("a schema more becomes active")
 
 
@@ -181,21 +223,71 @@ def _cleaning(story: Story) -> None:
     story.note("a set that begins again goes on with ids and epochs")
 
 
+def _imports(story: Story) -> None:
+    h = story.history
+    h.import_set(1, 2), h.import_set(1, broker_name="")
+    story.note("an import over a set that lives, and one without a name")
+    h.import_set(2, 1, 4, broker_name="broker-b", evidence_epoch=9)
+    h.import_set(2, 1, 4, broker_name="broker-b", evidence_epoch=9, sync_state_set_epoch=10)
+    h.import_set(1, 2, 4, broker_name="broker-b", evidence_epoch=9)
+    story.note("a set comes over, is read again, and does not fall back")
+    h.do(ElectMaster(h.envelope(), CLUSTER, "broker-b", 4, False, evidence=(seen(4, incarnation=None),)))
+    h.import_set(2, 1, 4, broker_name="broker-b", master_epoch=50, sync_state_set_epoch=50)
+    story.note("once it is run from here nothing is imported over it")
+    h.do(ApplyBrokerId(h.envelope(), CLUSTER, "broker-b", 4, ""))
+    h.clean(None, living=True)
+    h.import_set(1, 2, master_epoch=9), h.import_set(6, 7, next_broker_id=8, master_epoch=90, sync_state_set_epoch=90)
+    story.note("a tombstone is not undercut")
+
+
+def _told_apart(story: Story) -> None:
+    """Each place where rules 2 decide otherwise than rules 1."""
+    h = story.history
+    h.clean(None, living=True)
+    command = ApplyBrokerId(h.envelope(), "OtherCluster", NAME, h.set.next_broker_id, "x:1;y")
+    h.do(command)
+    story.note("a set that begins again belongs to the cluster that begins it")
+    java = command.applied_broker_id
+    first, second = java + 1, java + 2
+    h.register_java(java)
+    for broker_id in (first, second):
+        h.apply_id(broker_id), h.register(broker_id)
+    h.elect(java)
+    h.alter((java, first, second), seen(java, incarnation=None), seen(first), seen(second))
+    h.elect(-1, seen(first, offset=9), seen(second, offset=5))
+    story.note("after a Java master the set is the new master alone")
+    h.elect(-1, seen(second, epoch=70, incarnation="before"))
+    h.elect(first, seen(second, epoch=80, incarnation="before"))
+    story.note("an epoch above what an earlier start reported")
+    h.setting(SETTING_UNCLEAN, "true"), h.elect(-1, seen(second, epoch=81)), h.setting(SETTING_UNCLEAN, "false")
+    h.alter((java, second), seen(java, incarnation=None), seen(second))
+    story.note("a mastership at risk is in the state")
+    h.elect(-1, seen(java, incarnation=None))
+    story.note("and not any more")
+    h.elect(-1)
+    h.setting("massSilenceHoldMs", "600001"), h.setting(NEW_SETTING, "9"), h.setting("isProcessReadEvent", "true")
+    story.note("settings of rules 2")
+
+
+STORIES = {"": tell_first, "-2": tell_second, "-upgrade": tell_upgrade}
+
+
 def main() -> int:
-    """Write both files; refuse to change released lines."""
-    story = Story()
-    tell(story)
-    story.replay_digests()
-    text = "".join(json.dumps(line) + "\n" for line in story.lines)
-    target = HERE / "history.jsonl"
-    if target.exists() and not text.startswith(target.read_text("ascii")):
-        print("refused: released lines would change; delete history.jsonl if that is meant")
-        return 1
-    target.write_text(text, "ascii")
-    state = canonical.state_text(story.history.folder.state)
-    expected = {"digest": story.history.folder.digest.hex(), "state": state}
-    (HERE / "expected.json").write_text(json.dumps(expected, indent=2) + "\n", "ascii")
-    print(f"{len(story.lines)} records, digest {expected['digest']}")
+    """Write all files; refuse to change released lines."""
+    for suffix, tell in STORIES.items():
+        story = Story()
+        tell(story)
+        story.replay_digests()
+        text = "".join(json.dumps(line) + "\n" for line in story.lines)
+        target = HERE / f"history{suffix}.jsonl"
+        if target.exists() and not text.startswith(target.read_text("ascii")):
+            print(f"refused: released lines would change; delete {target.name} if that is meant")
+            return 1
+        target.write_text(text, "ascii")
+        state = canonical.state_text(story.history.folder.state)
+        expected = {"digest": story.history.folder.digest.hex(), "state": state}
+        (HERE / f"expected{suffix}.json").write_text(json.dumps(expected, indent=2) + "\n", "ascii")
+        print(f"{target.name}: {len(story.lines)} records, digest {expected['digest']}")
     return 0
 
 
