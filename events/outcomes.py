@@ -19,7 +19,7 @@ LABEL_REPEAT = "REPEAT"
 LABELS = (LABEL_AT_RISK, LABEL_DESIGNATED, LABEL_REPEAT, LABEL_UNCLEAN)
 
 
-class CandidateVerdict(Struct, frozen=True, gc=False):
+class CandidateVerdict(Struct, frozen=True, gc=False, array_like=True):
     """One replica in an election, and the rule that chose or rejected it."""
 
     broker_id: int
