@@ -134,7 +134,7 @@ def command() -> None:
     code = main()
     sys.stdout.flush()
     sys.stderr.flush()
-    if sys.argv[1:2] and sys.argv[1] in LEAVE_AT_ONCE:
+    if sys.argv[1:2] and (sys.argv[1] in LEAVE_AT_ONCE or sys.argv[1:3] == ["controller", "rebuild"]):
         os._exit(code)
     sys.exit(code)
 

@@ -62,7 +62,7 @@ def prepare(
     if missing:
         _create(admin, missing, len(admin.list_topics(timeout=ASK_TIMEOUT_S).brokers))
         present = _wait_for_creation(admin, kafka, wait_ms, cancelled)
-    reported = _settings_of(admin, CHECKED)
+    reported = settings_of(admin, [spec.name for spec in CHECKED])
     for spec in CHECKED:
         problems = unfit(spec, present[spec.name], reported[spec.name], local_cluster)
         if problems:
@@ -144,8 +144,9 @@ def _create(admin: AdminClient, specs: Sequence[TopicSpec], nodes: int) -> None:
                 raise TopicsUnfit(f"topic {name} could not be created: {error.args[0].str()}") from None
 
 
-def _settings_of(admin: AdminClient, specs: Sequence[TopicSpec]) -> dict[str, dict[str, str]]:
-    asked = [ConfigResource(ResourceType.TOPIC, spec.name) for spec in specs]
+def settings_of(admin: AdminClient, topics: Sequence[str]) -> dict[str, dict[str, str]]:
+    """The settings of topics as Kafka reports them. Raises TopicsUnfit."""
+    asked = [ConfigResource(ResourceType.TOPIC, name) for name in topics]
     settings: dict[str, dict[str, str]] = {}
     for resource, future in admin.describe_configs(asked, request_timeout=ASK_TIMEOUT_S).items():
         try:

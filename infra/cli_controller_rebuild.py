@@ -1,0 +1,177 @@
+"""`regent controller rebuild --from-delta TABLES`: the command log made anew from the landed tables, and proven.
+
+For a Kafka that was lost, or a topic that was cut or deleted (design S11). The very bytes go back to the very offsets;
+the proof folds them and compares with every digest that controllers published while the cluster lived.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from events.topics import COMMANDS_TOPIC, OUTCOMES_TOPIC
+from infra.cli_up import add_dir
+from infra.data_folder import DataFolder
+from infra.problems import EXIT_DONE, EXIT_USAGE, Problem
+from infra.topic_restore import FreshTopic
+
+PROGRESS_EVERY_S = 2.0
+
+
+def add_arguments(parser: argparse.ArgumentParser, verb: str) -> None:
+    """Flags of the verb."""
+    add_dir(parser)
+    parser.add_argument("--from-delta", type=Path, metavar="TABLES", required=True, help="folder of the landed tables")
+    parser.add_argument("--kafka", action="append", metavar="KEY=VALUE",
+                        help="where the topic is made, e.g. bootstrap.servers=... (default: the Kafka of the cluster in --dir)")
+    parser.add_argument("--topic", default=COMMANDS_TOPIC, metavar="NAME",
+                        help=f"restore the commands into this topic, and nothing else (default {COMMANDS_TOPIC}, with {OUTCOMES_TOPIC})")
+    parser.add_argument("--dry-run", action="store_true", help="read and prove the tables, look at the topics, write nothing")
+    parser.add_argument("--json", action="store_true", help="one JSON document; progress goes to standard error")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Prove, write, read back, prove again."""
+    from lakehouse.errors import LakehouseError
+
+    say = _say_to_stderr if arguments.json else _say
+    try:
+        document = rebuild(arguments.from_delta, kafka_of(arguments), arguments.topic, arguments.dry_run, say)
+    except LakehouseError as error:
+        raise Problem(str(error), WAY_OUT_OF_BRONZE) from error
+    print(json.dumps(document, indent=1) if arguments.json else "\n".join(lines_of(document)))
+    return EXIT_DONE
+
+
+WAY_OUT_OF_BRONZE = (
+    "Only a whole history from offset 0 can be restored: name the tables of the cluster, or restore the topic from Kafka's "
+    "own replicas or backup."
+)
+
+
+def _say(text: str) -> None:
+    print(text, flush=True)
+
+
+def _say_to_stderr(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
+def kafka_of(arguments: argparse.Namespace) -> dict[str, str]:
+    """The client settings: flags, else those of the cluster in --dir. Problem when there are none."""
+    if arguments.kafka:
+        settings = {key: value for key, _, value in (entry.partition("=") for entry in arguments.kafka)}
+    else:
+        found = DataFolder(arguments.dir.absolute()).cluster() or {}
+        settings = dict(found.get("kafka", {}))
+    if not settings.get("bootstrap.servers"):
+        raise Problem("no Kafka is named", "Give --kafka bootstrap.servers=HOST:PORT, or the --dir of a cluster.", EXIT_USAGE)
+    return settings
+
+
+def rebuild(
+    tables_dir: Path, kafka: dict[str, str], topic: str, dry_run: bool, say: Callable[[str], None]
+) -> dict[str, Any]:
+    """The whole work; gives what was found and done. Problem or LakehouseError when it cannot be done."""
+    from lakehouse.bronze_log import BronzeLog
+
+    commands, outcomes = BronzeLog(tables_dir, COMMANDS_TOPIC), BronzeLog(tables_dir, OUTCOMES_TOPIC)
+    commands.require_whole()
+    if not commands.end:
+        raise Problem(f"no commands have landed in {tables_dir}", "Name the folder of the tables with --from-delta.")
+    outcomes.require_whole()
+    restored = [(FreshTopic(kafka, topic), commands)]
+    if topic == COMMANDS_TOPIC:
+        restored.append((FreshTopic(kafka, OUTCOMES_TOPIC), outcomes))
+    for fresh, _ in restored:
+        fresh.require_fresh()
+    published, proof = _proven(commands, outcomes, say)
+    document: dict[str, Any] = {
+        "topic": topic, "commands": proof.commands, "digest": proof.digest, "proven_up_to": proof.proven,
+        "outcomes": outcomes.end if len(restored) > 1 else 0, "written": not dry_run,
+    }  # fmt: skip
+    if not dry_run:
+        for fresh, source in restored:
+            fresh.create()
+            fresh.write(source.records(), _Shown(f"{fresh.name}: records written", source.end, say).tell)
+        _prove_written(restored[0][0], commands.end, published, proof, say)
+    return document
+
+
+def _proven(commands: Any, outcomes: Any, say: Callable[[str], None]) -> tuple[Any, Any]:
+    """Fold what landed and compare it with what was published, before anything is written."""
+    from lakehouse.rebuild_proof import ProvingFold, PublishedDigests
+
+    published = PublishedDigests()
+    for record in _told(outcomes, "outcomes read", say):
+        published.add(record.value)
+    fold = ProvingFold(published)
+    for record in _told(commands, "commands folded", say):
+        fold.apply(record.offset, record.value)
+    if fold.problem is not None:
+        raise Problem(f"the tables do not prove themselves: {fold.problem}", "Nothing was written; 'regent verify' looks closer.")
+    return published, fold.proof
+
+
+def _prove_written(fresh: FreshTopic, end: int, published: Any, proof: Any, say: Callable[[str], None]) -> None:
+    """Read the topic back and fold it once more: what counts is what stands there now."""
+    from lakehouse.rebuild_proof import ProvingFold
+
+    again = ProvingFold(published)
+    shown = _Shown(f"{fresh.name}: records read back and folded", end, say)
+
+    def take(offset: int, data: bytes) -> None:
+        again.apply(offset, data)
+        shown.tell(offset + 1)
+
+    fresh.read(take, end)
+    if again.proof != proof:
+        raise Problem(f"what was written to {fresh.name} folds to another digest", "Delete the topic and run this again.")
+
+
+class _Shown:
+    """Says now and then how far it is."""
+
+    def __init__(self, what: str, total: int, say: Callable[[str], None]) -> None:
+        self._what, self._total, self._say = what, total, say
+        self._begun = self._shown = time.monotonic()
+
+    def tell(self, done: int) -> None:
+        from processors.start_fold import progress_text
+
+        now = time.monotonic()
+        if now - self._shown > PROGRESS_EVERY_S:
+            self._shown = now
+            self._say(f"{self._what}: {progress_text(done, self._total, now - self._begun)}")
+
+
+def _told(source: Any, what: str, say: Callable[[str], None]) -> Iterator[Any]:
+    shown = _Shown(what, source.end, say)
+    for record in source.records():
+        yield record
+        shown.tell(record.offset + 1)
+
+
+def lines_of(document: dict[str, Any]) -> list[str]:
+    """What was done, for people, with what to do next."""
+    last, proven = document["commands"] - 1, document["proven_up_to"]
+    what = "restored" if document["written"] else "could be restored (dry run: nothing was written)"
+    lines = [
+        f"{document['commands']} commands, offsets 0 to {last}, {what}: topic {document['topic']}"
+        + (f", and {document['outcomes']} outcomes" if document["outcomes"] else ""),
+        f"digest at offset {last}: {document['digest']}; every digest published up to offset {proven} is equal"
+        if proven >= 0 else f"digest at offset {last}: {document['digest']}; no published digest has landed to compare it with",
+    ]  # fmt: skip
+    if proven < last:
+        lines.append(f"  {last - proven} commands behind offset {proven} have no published digest; they were folded as they are")
+    if document["written"]:
+        lines.append(
+            "Start the controllers now. One that had applied more than this refuses to start: what was decided behind offset "
+            f"{last} never landed and is lost; move its data folder away once you have seen to it."
+        )
+    return lines

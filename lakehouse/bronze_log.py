@@ -1,0 +1,92 @@
+"""
+A topic's partition as bronze has it, in the order of its offsets, without Spark.
+
+Responsible for finding holes and rows that contradict each other before anyone relies on it, and for giving
+the records in pieces that fit into memory. Refuses to know what is done with them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from deltalake.exceptions import DeltaError
+
+from lakehouse.delta_tables import milliseconds, open_table
+from lakehouse.errors import LakehouseError
+from lakehouse.tables import BRONZE
+
+RECORDS_AT_ONCE = 20_000
+HOLES_TOLD_MAX = 5
+
+
+@dataclass(frozen=True, slots=True)
+class LandedRecord:
+    """One record as it came; `value` and `key` are the very bytes."""
+
+    offset: int
+    timestamp_ms: int | None
+    key: bytes | None
+    value: bytes | None
+
+
+class BronzeLog:
+    """Partition `partition` of `topic`. Reads the table as it was when this was made."""
+
+    def __init__(self, tables_dir: Path, topic: str, partition: int = 0) -> None:
+        self._topic = topic
+        try:
+            self._rows = open_table(tables_dir, BRONZE).to_pyarrow_dataset()
+            self._mine = (pc.field("topic") == topic) & (pc.field("partition") == partition)
+            offsets = self._rows.to_table(columns=["offset"], filter=self._mine)["offset"]
+        except (DeltaError, OSError, pa.ArrowException) as error:
+            raise LakehouseError(f"bronze of {topic} cannot be read: {error}") from error
+        self.holes = _holes(offsets)
+        """Ranges of offsets, both ends included, that have not landed, from offset 0 on."""
+        self.end = 0 if not len(offsets) else int(pc.max(offsets).as_py()) + 1
+        """Offset behind the last record that landed."""
+
+    def require_whole(self) -> None:
+        """Raises LakehouseError when a record below `end` is missing."""
+        if not self.holes:
+            return
+        told = ", ".join(f"{first} to {last}" if last > first else str(first) for first, last in self.holes[:HOLES_TOLD_MAX])
+        more = f" and {len(self.holes) - HOLES_TOLD_MAX} more" if len(self.holes) > HOLES_TOLD_MAX else ""
+        raise LakehouseError(f"bronze of {self._topic} has a hole: offsets {told}{more} never landed")
+
+    def records(self) -> Iterator[LandedRecord]:
+        """All records from offset 0 on. Raises LakehouseError for a hole and for two rows that contradict each other."""
+        self.require_whole()
+        for start in range(0, self.end, RECORDS_AT_ONCE):
+            yield from self._piece(start, min(start + RECORDS_AT_ONCE, self.end))
+
+    def _piece(self, start: int, end: int) -> Iterator[LandedRecord]:
+        inside = self._mine & (pc.field("offset") >= start) & (pc.field("offset") < end)
+        try:
+            rows = self._rows.to_table(columns=["offset", "timestamp", "key", "value"], filter=inside)
+        except (DeltaError, OSError, pa.ArrowException) as error:
+            raise LakehouseError(f"bronze of {self._topic} cannot be read: {error}") from error
+        rows = rows.sort_by("offset")
+        columns = (rows["offset"].to_pylist(), milliseconds(rows["timestamp"]), rows["key"].to_pylist(), rows["value"].to_pylist())
+        last: LandedRecord | None = None
+        for record in map(LandedRecord, *columns):
+            if last is None or record.offset == last.offset + 1:
+                yield record
+            elif record.offset != last.offset:
+                raise LakehouseError(f"bronze of {self._topic} changed while it was read, at offset {record.offset}")
+            elif (record.key, record.value) != (last.key, last.value):
+                raise LakehouseError(f"bronze of {self._topic} has two different records at offset {record.offset}")
+            last = record
+
+
+def _holes(offsets: pa.ChunkedArray) -> list[tuple[int, int]]:
+    found: list[tuple[int, int]] = []
+    expected = 0
+    for offset in pc.unique(offsets).sort().to_pylist():
+        if offset > expected:
+            found.append((expected, offset - 1))
+        expected = offset + 1
+    return found

@@ -1,0 +1,82 @@
+"""The command log is lost and made anew from the landed tables; the controllers go on where it ended (design S11)."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from pathlib import Path
+
+import pytest
+from confluent_kafka.admin import AdminClient
+
+from events.topics import COMMANDS_TOPIC, OUTCOMES_TOPIC
+from infra.kafka_server import LocalKafka
+from processors.log_reader import LogReader
+from tests.support.controllers import NAMES, Controllers
+from tests.support.landed_log import Record, land
+from tests.support.local_cluster import regent
+from brokers.remoting.command import RemotingCommand
+
+pytestmark = [pytest.mark.kafka, pytest.mark.processes]
+SETS = 30
+
+
+def landed_from(bootstrap: str, tables: Path) -> dict[str, list[bytes]]:
+    """Both topics into tables, as the landing job does it; gives what lies in them."""
+    reader = LogReader({"bootstrap.servers": bootstrap})
+    found: dict[str, list[bytes]] = {COMMANDS_TOPIC: [], OUTCOMES_TOPIC: []}
+    for topic, values in found.items():
+        _, end = reader.bounds(topic, 20)
+        reader.read(topic, 0, end, lambda offset, data, values=values: values.append(data))
+    reader.close()
+    records: list[Record] = [(topic, 0, n, value) for topic, values in found.items() for n, value in enumerate(values)]
+    land(tables, records)
+    return found
+
+
+async def wait_quiet(controllers: Controllers) -> dict[str, dict]:  # type: ignore[type-arg]
+    return await controllers.until(
+        lambda all_: any(one["role"] == "active" and one["published_offset"] == one["applied_offset"] for one in all_.values()),
+        "all outcomes are published",
+    )
+
+
+async def test_a_lost_log_is_made_anew_from_the_tables_and_the_controllers_go_on(tmp_path: Path) -> None:
+    tables = tmp_path / "tables"
+    with LocalKafka(tmp_path / "lost") as kafka:
+        first = Controllers(tmp_path, kafka.bootstrap, "rebuilt")
+        try:
+            first.start("c1")
+            await first.until(lambda all_: all_["c1"]["role"] == "active", "it leads")
+            for number in range(SETS):
+                ext = {**NAMES, "brokerName": f"set-{number}", "appliedBrokerId": "1", "registerCheckCode": "h:1;1"}
+                answer = await first.client.call(first.addresses["c1"], RemotingCommand.request(1013, ext), 10_000)
+                assert answer.code == 0, answer.remark
+            before = (await wait_quiet(first))["c1"]
+            assert first.end("c1", signal.SIGTERM) == 0
+        finally:
+            await first.close()
+        landed = landed_from(kafka.bootstrap, tables)
+    with LocalKafka(tmp_path / "fresh") as kafka:
+        words = ("controller", "rebuild", "--from-delta", str(tables), "--kafka", f"bootstrap.servers={kafka.bootstrap}")
+        tried = await asyncio.to_thread(regent, *words, "--dry-run")
+        assert tried.returncode == 0 and not AdminClient({"bootstrap.servers": kafka.bootstrap}).list_topics(timeout=20).topics
+        done = await asyncio.to_thread(regent, *words)
+        assert done.returncode == 0, done.stderr
+        assert f"every digest published up to offset {len(landed[COMMANDS_TOPIC]) - 1} is equal" in done.stdout
+        assert landed_from(kafka.bootstrap, tmp_path / "again") == landed, "byte for byte, offset by offset"
+        refused = await asyncio.to_thread(regent, *words)
+        assert refused.returncode == 1 and "is not fresh" in refused.stderr
+        # The one that knew the old log goes on from its snapshot, a new one folds the whole log: both agree.
+        second = Controllers(tmp_path, kafka.bootstrap, "rebuilt")
+        try:
+            second.start("c1")
+            second.start("c2")
+            await second.both_follow()
+            after = await second.until(
+                lambda all_: len({(one["applied_offset"], one["digest"]) for one in all_.values()}) == 1, "both agree"
+            )
+            assert after["c1"]["sets"].keys() == before["sets"].keys() and after["c1"]["term"] == before["term"] + 1
+            assert "no snapshot can be used" in second.said("c2")
+        finally:
+            await second.close()

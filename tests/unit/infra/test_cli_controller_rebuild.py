@@ -1,0 +1,74 @@
+"""`regent controller rebuild`: what is proven, what is refused, what is said (writing: tests/integration)."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+
+import pytest
+
+from infra import cli_controller_rebuild as verb
+from infra.cli import main
+from infra.problems import Problem
+from tests.support.control_history import with_master
+from tests.support.landed_log import append_to_bronze, command_records, flip_value_byte, land, outcome_records
+from tests.support.mock_kafka import mock_kafka
+
+RECORDS = with_master(1, 2, 3).records
+
+
+def landed(tables: Path) -> Path:
+    land(tables, [*command_records(RECORDS), *outcome_records(RECORDS[:-1])])
+    return tables
+
+
+def dry_run(tables: Path, kafka: dict[str, str], *words: str) -> int:
+    at = f"bootstrap.servers={kafka['bootstrap.servers']}"
+    return main(["controller", "rebuild", "--from-delta", str(tables), "--kafka", at, "--dry-run", *words])
+
+
+def test_a_dry_run_proves_the_tables_and_writes_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    landed(tmp_path)
+    with mock_kafka() as kafka:
+        assert dry_run(tmp_path, kafka, "--json") == 0
+        document = json.loads(capsys.readouterr().out)
+        assert dry_run(tmp_path, kafka, "--topic", "a.trial") == 0
+    last = len(RECORDS) - 1
+    assert document["proven_up_to"] == last - 1 and document["commands"] == last + 1 and not document["written"]
+    said = capsys.readouterr().out
+    assert "nothing was written" in said and "topic a.trial" in said and "1 commands behind offset" in said
+
+
+def test_a_hole_in_bronze_is_refused_with_its_offsets(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    records = command_records(RECORDS)
+    land(tmp_path, records[:2])
+    append_to_bronze(tmp_path, records[4:])
+    with mock_kafka() as kafka:
+        assert dry_run(tmp_path, kafka) == 1
+    assert "bronze of regent.commands has a hole: offsets 2 to 3 never landed" in capsys.readouterr().err
+
+
+def test_tables_that_do_not_prove_themselves_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    changed = [*RECORDS[:3], RECORDS[3][:-1] + bytes([RECORDS[3][-1] ^ 1]), *RECORDS[4:]]
+    land(tmp_path / "changed", [*command_records(changed), *outcome_records(RECORDS)])
+    flip_value_byte(landed(tmp_path / "damaged"), 3)
+    with mock_kafka() as kafka:
+        assert dry_run(tmp_path / "damaged", kafka) == 1
+        assert "bronze of regent.commands cannot be read" in capsys.readouterr().err
+        assert dry_run(tmp_path / "changed", kafka) == 1
+    assert "up to offset 3 gives another digest" in capsys.readouterr().err
+
+
+def test_no_tables_and_no_kafka_are_told_with_the_way_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(Problem, match="no Kafka is named"):
+        verb.kafka_of(argparse.Namespace(kafka=None, dir=tmp_path))
+    assert main(["controller", "rebuild", "--from-delta", str(tmp_path), "--kafka", "bootstrap.servers=127.0.0.1:1"]) == 1
+    assert "no table bronze/records" in capsys.readouterr().err
+
+
+def test_what_was_restored_is_said_with_what_to_do_next() -> None:
+    text = "\n".join(verb.lines_of({
+        "topic": "regent.commands", "commands": 10, "digest": "ab", "proven_up_to": 9, "outcomes": 11, "written": True,
+    }))  # fmt: skip
+    assert "10 commands, offsets 0 to 9, restored" in text and "11 outcomes" in text and "refuses to start" in text
