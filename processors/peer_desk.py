@@ -20,6 +20,7 @@ from processors.effects import Effect
 from processors.forwarding import FORWARDED_FOR, ForwardingDesk
 from processors.leadership import PEER_HEARTBEAT_MS
 from processors.metrics import SUCCESS, TIMEOUT
+from processors.networks import leader_as_seen
 from processors.peer_book import networks_text
 from processors.pending import PendingCommand, Waiter
 
@@ -77,8 +78,17 @@ class PeerDesk:
         leader = context.leader_address()
         if leader is not None:
             ext["controllerLeaderId"] = str(context.state.leader_id)
-            ext["controllerLeaderAddress"] = leader
+            ext["controllerLeaderAddress"] = self._as_seen_from(waiter.peer, leader)
         return waiter.answer(waiter.request.reply(0, ext))
+
+    def _as_seen_from(self, peer: str, leader: str) -> str:
+        """An address of the leader, or of one that forwards to it, that `peer` can reach."""
+        context = self._context
+        leaders = None
+        if not context.is_active:
+            word = context.peer_book.last_word(str(context.state.leader_id))
+            leaders = () if word is None else word.networks
+        return leader_as_seen(peer, default=leader, own=context.config.networks, leaders=leaders)
 
     # -- requests for the leader -------------------------------------------------------------------
 

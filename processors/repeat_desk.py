@@ -79,6 +79,7 @@ class RepeatDesk:
             return self._append(waiter)
         if not outcome.accepted:
             self._memory.count(request, outcome, context.wall_ms)
+            context.metrics.repeated_refusals += 1
         if request.code == RequestCode.CONTROLLER_REGISTER_BROKER and FORWARDED_FOR not in request.ext:
             self._introduce(waiter)
         at_risk = context.is_at_risk(outcome.broker_name)
@@ -101,6 +102,7 @@ class RepeatDesk:
             self._context.state, settings_in_force.COMMANDS_PER_SET_PER_SECOND
         )
         if not self._rates.take(name, self._context.now_ms, rate_per_s=rate, burst=BURST_S * rate):
+            self._context.metrics.rate_limited += 1
             remark = f"[RATE]more than {rate} commands a second for {name}"
             return waiter.answer(waiter.request.reply(ResponseCode.SYSTEM_BUSY, remark=remark))
         return self._commands.request(waiter)

@@ -195,11 +195,13 @@ def _elected(
         return request.reply(outcome.code, facts, remark=_remark(outcome))
     body: dict[str, object] = {"syncStateSet": list(broker_set.sync_state_set)}
     if outcome.code == ResponseCode.SUCCESS:
-        body["brokerMemberGroup"] = {
+        group = {
             "brokerAddrs": {replica.broker_id: replica.address for replica in broker_set.replicas},
             "brokerName": broker_set.broker_name,
             "cluster": broker_set.cluster_name,
         }
+        # mqadmin reads the group at the top, brokers below its name (controller.md 12).
+        body |= {"brokerMemberGroup": group, **group}
     remark = None if outcome.code == ResponseCode.SUCCESS else "the current master is kept"
     return request.reply(
         outcome.code, facts | master_fields(broker_set), fastjson.dumps(body), remark=remark

@@ -74,3 +74,23 @@ def test_a_strangers_heartbeat_changes_nothing() -> None:
     ext = {"controllerId": "stranger", "active": "true", "able": "true", "term": "99"}
     assert standby.request(19001, ext, oneway=True) is None
     assert standby.state.leader_id == "c1"
+
+
+def test_1005_names_an_address_that_the_asker_can_reach() -> None:
+    log = Log()
+    leader = Rig("c1", log, {"c2": "c2:9878"}, networks={"10.0.0.0/8": "10.0.0.1:9878"}).lead()
+    standby = Rig("c2", log, {"c1": "c1:9878"}, seed=2, networks={"10.0.0.0/8": "10.0.0.2:9878", "172.16.0.0/12": "172.16.0.2:9878"})
+    standby.catch_up()
+    leader.tick(200)
+    (told,) = leader.take(fx.TellPeer)
+    standby.request(19001, told.command.ext, conn=9, oneway=True)
+
+    def named(rig: Rig, peer: str) -> str:
+        command = RemotingCommand.request(1005)
+        (reply,) = rig.core.on_request(1, peer, command, rig.now_ms, rig.wall_ms)
+        assert isinstance(reply, fx.Reply) and reply.response.ext["controllerLeaderId"] == "c1"
+        return reply.response.ext["controllerLeaderAddress"]
+
+    assert named(leader, "10.5.5.5:1") == named(standby, "10.5.5.5:1") == "10.0.0.1:9878"
+    assert named(standby, "172.16.9.9:1") == "172.16.0.2:9878", "the standby names itself: it forwards"
+    assert named(leader, "192.168.0.1:1") == named(standby, "192.168.0.1:1") == "c1:9878"

@@ -54,9 +54,18 @@ def test_a_recorded_life_of_java_brokers_is_answered_alike() -> None:
         assert command.ext.items() <= ours.ext.items(), (line, ours.ext)
         assert set(ours.ext) - set(command.ext) <= regent_fields(ours), line
         theirs = fastjson.loads(command.body) if command.body else None
-        assert (fastjson.loads(ours.body) if ours.body else None) == theirs, line
+        assert without_mqadmins_copy(fastjson.loads(ours.body) if ours.body else None) == theirs, line
         compared[request.code] = compared.get(request.code, 0) + 1
     assert set(compared) >= {1001, 1002, 1003, 1004, 1012, 1013}, compared
+
+
+def without_mqadmins_copy(body: Any) -> Any:
+    """The member group stands once more at the top, where mqadmin looks for it (controller.md 12)."""
+    if not isinstance(body, dict) or "brokerMemberGroup" not in body:
+        return body
+    group = body["brokerMemberGroup"]
+    assert {key: body[key] for key in group} == group
+    return {key: value for key, value in body.items() if key not in group}
 
 
 def beat(rig: Rig, broker: int) -> None:
