@@ -33,18 +33,20 @@ def decide(state: ControllerState, command: Command) -> Decision:
 
 def guard(state: ControllerState, command: Command) -> Refusal | None:
     """Return why `command` may not be decided at all: wrong log, or not by the leader (D6)."""
+    envelope = command.envelope
+    # Nearly every command, so it is asked first: of this cluster, by its leader.
+    if envelope.cluster_id == state.cluster_id and envelope.term == state.term > 0:
+        return None
     if isinstance(command, ClusterFormed):
         return None
     if not state.is_formed:
         return Refusal.NOT_FORMED
-    if command.envelope.cluster_id != state.cluster_id:
+    if envelope.cluster_id != state.cluster_id:
         return Refusal.WRONG_CLUSTER
     if isinstance(command, ClaimLeadership):
         return None
     # Term 0 has no leader, so nobody may speak for it.
-    if state.term == 0 or command.envelope.term != state.term:
-        return Refusal.STALE_TERM
-    return None
+    return Refusal.STALE_TERM
 
 
 def rule(state: ControllerState, command: Command) -> Decision:

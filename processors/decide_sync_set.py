@@ -67,13 +67,13 @@ def _altered(
 ) -> SyncStateSetAltered:
     """Return the change; a live master goes on with this set, so nobody waits for old members."""
     before = broker_set.sync_state_set
-    fitting = (epoch for epoch in reported if epoch < EPOCH_MAX)
+    fitting = [epoch for epoch in reported if epoch < EPOCH_MAX]
     return SyncStateSetAltered(
         broker_set.broker_name,
         wanted,
         broker_set.sync_state_set_epoch + 1,
-        tuple(i for i in wanted if i not in before),
-        tuple(i for i in before if i not in wanted),
+        tuple([i for i in wanted if i not in before]),
+        tuple([i for i in before if i not in wanted]),
         REASON_PROPOSED,
         (),
         max(broker_set.highest_epoch_seen, *fitting, 0),

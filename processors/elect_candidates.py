@@ -6,7 +6,8 @@ each. Refuses to know who wins.
 """
 
 from collections.abc import Iterable
-from typing import NamedTuple
+
+from msgspec import Struct
 
 from events.envelope import ELECTION_PRIORITY_DEFAULT, ReplicaEvidence
 from events.outcomes import CandidateVerdict
@@ -21,29 +22,18 @@ REASON_ASKED = "asked"
 REASON_STALE = "stale_incarnation"
 
 
-class Candidate(NamedTuple):
-    """
-    One replica as an election sees it: the record, joined with the evidence.
+class Candidate(Struct, frozen=True, gc=False):
+    """One replica as an election sees it: the record, joined with the evidence."""
 
-    A tuple, because the fold makes one for each replica of each decision.
-    """
-
+    broker_id: int
     replica: Replica
     in_set: bool
+    is_alive: bool
+    """Whether its present incarnation counts as alive."""
     liveness: str
     epoch: int
     max_offset: int
     priority: int
-
-    @property
-    def broker_id(self) -> int:
-        """Its controller id."""
-        return self.replica.broker_id
-
-    @property
-    def is_alive(self) -> bool:
-        """Whether its present incarnation counts as alive."""
-        return self.liveness == ALIVE
 
 
 def assess(
@@ -53,9 +43,12 @@ def assess(
     known: dict[int, ReplicaEvidence] = {}
     for entry in evidence:
         known.setdefault(entry.broker_id, entry)
+    # Lists here and below, not generators: the fold comes by for each replica of each decision.
     return tuple(
-        _candidate(broker_set, replica, known.get(replica.broker_id), asking_id)
-        for replica in broker_set.replicas
+        [
+            _candidate(broker_set, replica, known.get(replica.broker_id), asking_id)
+            for replica in broker_set.replicas
+        ]
     )
 
 
@@ -63,10 +56,10 @@ def reported_epochs(
     candidates: tuple[Candidate, ...], evidence: Iterable[ReplicaEvidence], rules: Rules
 ) -> tuple[int, ...]:
     """Return the epochs that brokers of the set reported, as far as this decision knows (S7)."""
-    of_replicas = tuple(candidate.epoch for candidate in candidates)
+    of_replicas = [candidate.epoch for candidate in candidates]
     if not rules.epoch_above_all_evidence:
-        return of_replicas
-    return (*of_replicas, *(entry.epoch for entry in evidence))
+        return tuple(of_replicas)
+    return (*of_replicas, *[entry.epoch for entry in evidence])
 
 
 def not_considered(candidates: tuple[Candidate, ...]) -> tuple[CandidateVerdict, ...]:
@@ -101,22 +94,18 @@ def absence_of(candidate: Candidate) -> str:
 def _candidate(
     broker_set: BrokerSet, replica: Replica, evidence: ReplicaEvidence | None, asking_id: int
 ) -> Candidate:
-    in_set = replica.broker_id in broker_set.sync_state_set
+    broker_id = replica.broker_id
     liveness = _liveness(replica, evidence, asking_id)
-    if evidence is None:
-        priority = ELECTION_PRIORITY_DEFAULT
-        return Candidate(
-            replica, in_set, liveness, replica.last_epoch, replica.end_offset, priority
-        )
-    # Heartbeats of an earlier start are void (S5): what it registered with counts then.
-    counts = evidence.incarnation == replica.incarnation and evidence.epoch >= 0
+    epoch, max_offset = replica.last_epoch, replica.end_offset
+    priority = ELECTION_PRIORITY_DEFAULT
+    if evidence is not None:
+        priority = evidence.election_priority
+        # Heartbeats of an earlier start are void (S5): what it registered with counts then.
+        if evidence.epoch >= 0 and evidence.incarnation == replica.incarnation:
+            epoch, max_offset = evidence.epoch, evidence.max_offset
+    in_set = broker_id in broker_set.sync_state_set
     return Candidate(
-        replica,
-        in_set,
-        liveness,
-        evidence.epoch if counts else replica.last_epoch,
-        evidence.max_offset if counts else replica.end_offset,
-        evidence.election_priority,
+        broker_id, replica, in_set, liveness == ALIVE, liveness, epoch, max_offset, priority
     )
 
 

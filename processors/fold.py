@@ -6,6 +6,7 @@ digest. Business rules are `decide` and `evolve`. Refuses to know where records 
 who reads the outcome: bulk start-up, the Faust agent, tests and Spark use this one object.
 """
 
+from collections.abc import Mapping
 from hashlib import sha256
 from struct import Struct as Packed
 from typing import Any
@@ -14,11 +15,12 @@ from msgspec import Struct
 
 from events.codec import HEADER_BYTES, MARKER, MalformedRecord, UnknownFingerprint, decode
 from events.codec import fingerprint_of as _fingerprint_of
+from events.changes import Change
 from events.commands import COMMANDS, ActivateRules, ClusterFormed, Command
-from events.envelope import COMMAND_ID_BYTES, DIGEST_BYTES
+from events.envelope import COMMAND_ID_BYTES, DIGEST_BYTES, Envelope
 from events.outcomes import LABEL_REPEAT, UNREADABLE_KIND, Outcome
 from processors import canonical, decide
-from processors.decide_refusals import Decision, Refusal
+from processors.decide_refusals import SUCCESS_CODE, Decision, Refusal
 from processors.evolve import evolve
 from processors.fold_repeats import FirstOutcome, RecentCommands
 from processors.state import SUPPORTED_RULES, ControllerState
@@ -83,6 +85,8 @@ class Folder:
         self._digests: dict[int, bytes] = {offset: digest}
         self._active: frozenset[bytes] = frozenset()
         self._active_of: tuple[str, ...] | None = None
+        self._window = 0
+        self._window_of: Mapping[str, str] | None = None
 
     @property
     def next_offset(self) -> int:
@@ -103,15 +107,18 @@ class Folder:
         if offset != self.offset + 1:
             raise HoleInLog(self.offset + 1, offset)
         command, decision, first = self._decide(data)
-        state = self.state
-        for change in decision.changes:
+        state, changes = self.state, decision.changes
+        for change in changes:
             state = evolve(state, change)
         parts = _digested_parts(offset, command, decision, first, state)
-        digest = _chained(self.digest, offset, data, parts, _changed_sets(decision, state))
+        # Each part is preceded by its length, so none can pass for another.
+        text, changed = canonical.digested_bytes(parts), _changed_sets(changes, state) if changes else b""
+        lengths = _LENGTHS.pack(offset, len(data), len(text), len(changed))
+        digest = sha256(b"".join((self.digest, lengths, data, text, changed))).digest()
         outcome = Outcome(*parts, digest)
-        agrees = None if command is None else self._digest_agrees(command)
+        agrees = None if command is None else self._digest_agrees(command.envelope)
         if command is not None and first is None and decision.refusal not in _UNDECIDED:
-            self._remember(command, outcome)
+            self.recent.remember(outcome.command_id, _first(outcome))
         self._advance(offset, state, digest)
         return Applied(offset, command, outcome, agrees)
 
@@ -146,10 +153,9 @@ class Folder:
         if not self.state.is_formed:
             if header != _FORMING_HEADER:
                 return Refusal.NOT_FORMED
-        elif len(header) < HEADER_BYTES or header[: len(MARKER)] != MARKER:
-            return Refusal.UNREADABLE
         elif header not in self._active_headers():
-            return Refusal.UNKNOWN_SCHEMA
+            marked = len(header) == HEADER_BYTES and header.startswith(MARKER)
+            return Refusal.UNKNOWN_SCHEMA if marked else Refusal.UNREADABLE
         try:
             record = decode(data)
         except MalformedRecord:
@@ -159,7 +165,7 @@ class Folder:
             raise ReleaseTooOld(
                 f"schema {mark} is active in the log, this release does not have it; {self._who_has_it()}"
             ) from error
-        return record if isinstance(record, COMMANDS) else Refusal.UNREADABLE
+        return record if type(record) in _COMMANDS else Refusal.UNREADABLE
 
     def _active_headers(self) -> frozenset[bytes]:
         if self._active_of is not self.state.fingerprints:
@@ -167,8 +173,7 @@ class Folder:
             self._active = frozenset(MARKER + bytes.fromhex(mark) for mark in self._active_of)
         return self._active
 
-    def _digest_agrees(self, command: Command) -> bool | None:
-        envelope = command.envelope
+    def _digest_agrees(self, envelope: Envelope) -> bool | None:
         if len(envelope.applied_digest) != DIGEST_BYTES:
             return None
         if envelope.applied_offset > self.offset:
@@ -180,8 +185,10 @@ class Folder:
         self.state, self.offset, self.digest = state, offset, digest
         self._digests[offset] = digest
         self._digests.pop(offset - DIGESTS_KEPT, None)
+        if state.settings is not self._window_of:
+            self._window_of, self._window = state.settings, state.dedupe_window_offsets
         if state.is_formed:
-            self.recent.forget_before(offset + 1 - state.dedupe_window_offsets)
+            self.recent.forget_before(offset + 1 - self._window)
 
     def _require_rules(self, version: int) -> None:
         if version not in self.supported_rules:
@@ -195,31 +202,23 @@ class Folder:
         release, leader = self.state.leader_release, self.state.leader_id
         return f"release {release} of controller {leader} has it" if release else "a newer release has it"
 
-    def _remember(self, command: Command, outcome: Outcome) -> None:
-        self.recent.remember(
-            command.envelope.command_id,
-            FirstOutcome(
-                outcome.command_offset,
-                outcome.kind,
-                outcome.broker_name,
-                outcome.accepted,
-                outcome.refusal,
-                outcome.code,
-            ),
-        )
-
 
 def _identity(command: Command) -> tuple[str, str | None]:
     return type(command).__name__, getattr(command, "broker_name", None)
 
 
-def _changed_sets(decision: Decision, state: ControllerState) -> bytes:
+def _first(outcome: Outcome) -> FirstOutcome:
+    told = (outcome.kind, outcome.broker_name, outcome.accepted, outcome.refusal, outcome.code)
+    return FirstOutcome(outcome.command_offset, *told)
+
+
+def _changed_sets(changes: tuple[Change, ...], state: ControllerState) -> bytes:
     """Return the canonical form of the sets that changed, ascending by name."""
-    if not decision.changes:
-        return b""
-    names = {getattr(change, "broker_name", None) for change in decision.changes} - {None}
-    texts = [canonical.set_bytes(state.sets[name]) for name in sorted(names) if name in state.sets]
-    return b",".join(texts)
+    names = {getattr(change, "broker_name", None) for change in changes}
+    if len(names) > 1 or None in names:
+        names = sorted(names - {None})
+    found = [state.sets.get(name) for name in names]
+    return b",".join([canonical.set_bytes(one) for one in found if one is not None])
 
 
 def _digested_parts(
@@ -230,29 +229,20 @@ def _digested_parts(
     state: ControllerState,
 ) -> tuple[Any, ...]:
     """Return the fields of the outcome up to its digest (`canonical.DIGESTED_FIELDS`)."""
-    refusal = None if decision.refusal is None else decision.refusal.name
-    result = (refusal is None, refusal, decision.code, decision.labels)
+    command_id, kind, broker_name, cause = NO_COMMAND_ID, UNREADABLE_KIND, None, ""
+    if command is not None:
+        kind, broker_name = _identity(command)
+        command_id, cause = command.envelope.command_id, command.envelope.cause
+    result: tuple[Any, ...] = (True, None, SUCCESS_CODE, decision.labels)
     if first is not None:
         result = (first.accepted, first.refusal, first.code, (LABEL_REPEAT,))
-    if command is None:
-        named = (UNREADABLE_KIND, None, "")
-        command_id = NO_COMMAND_ID
-    else:
-        named = (*_identity(command), command.envelope.cause)
-        command_id = command.envelope.command_id
-    head = (offset, command_id, state.cluster_id, state.term)
-    return (*head, *named, *result, decision.changes, decision.candidates)
+    elif decision.refusal is not None:
+        result = (False, decision.refusal.name, decision.code, decision.labels)
+    named = (offset, command_id, state.cluster_id, state.term, kind, broker_name, cause)
+    return (*named, *result, decision.changes, decision.candidates)
 
 
-def _chained(
-    previous: bytes, offset: int, data: bytes, parts: tuple[Any, ...], changed: bytes
-) -> bytes:
-    """Chain the digest; each part is preceded by its length, so none can pass for another."""
-    text = canonical.digested_bytes(parts)
-    lengths = _LENGTHS.pack(offset, len(data), len(text), len(changed))
-    return sha256(b"".join((previous, lengths, data, text, changed))).digest()
-
-
+_COMMANDS = frozenset(COMMANDS)
 _FORMING_HEADER = MARKER + bytes.fromhex(_fingerprint_of(ClusterFormed))
 
 # Refusals that decided nothing: the same id may come again and be decided.
