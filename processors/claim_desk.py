@@ -6,10 +6,13 @@ says. Refuses to know: what an active controller then does.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from processors.command_desk import CommandDesk
 from processors.core_context import CoreContext
 from processors.effects import Effect
 from processors.fold import Applied
+from processors.leadership import CAUSE_NOT_ABLE
 from processors.pending import PendingCommand, Purpose
 
 FORM_STAGGER_MS = 300
@@ -18,8 +21,11 @@ FORM_STAGGER_MS = 300
 class ClaimDesk:
     """Silent until `start`: nobody claims before the bulk of the log is folded."""
 
-    def __init__(self, context: CoreContext, commands: CommandDesk) -> None:
+    def __init__(
+        self, context: CoreContext, commands: CommandDesk, reads_log: Callable[[int], bool] = lambda since_ms: True
+    ) -> None:
         self._context = context
+        self._reads_log = reads_log
         self._commands = commands
         self._started_ms: int | None = None
 
@@ -50,18 +56,23 @@ class ClaimDesk:
         context = self._context
         if self._started_ms is None or context.is_active or context.state.term != term:
             return []
+        if not self._reads_log(0):
+            return []
         context.leadership.claimed(context.now_ms)
         return self._commands.claim("leadership_transferred")
 
     def due(self) -> list[Effect]:
         """The formation or a claim, if it is time for one."""
         context, leadership = self._context, self._context.leadership
-        if self._started_ms is None:
+        if self._started_ms is None or not self._reads_log(0):
             return []
         if context.folder.offset < 0:
             due_ms = self._started_ms + leadership.rank() * FORM_STAGGER_MS
             return self._commands.formation() if context.now_ms >= due_ms else []
         if not leadership.claim_due(context.now_ms):
             return []
+        cause = leadership.claim_cause()
+        if cause == CAUSE_NOT_ABLE and not self._reads_log(leadership.unled_since_ms):
+            return []  # Whether the log is out of reach for the leader only must be learnt after it said so.
         leadership.claimed(context.now_ms)
-        return self._commands.claim(leadership.claim_cause())
+        return self._commands.claim(cause)

@@ -51,7 +51,7 @@ class ControllerCore:
         self._reads = ReadDesk(context)
         self._outcomes = PublishDesk(context)
         self._peers = PeerDesk(context)
-        self._claims = ClaimDesk(context, self._commands)
+        self._claims = ClaimDesk(context, self._commands, self._reads.is_able)
         self._repeats = RepeatDesk(context, self._commands, self._reads)
         self._admin = AdminDesk(context, self._commands, self._reads, self._repeats.rows_of)
         self._transfers = TransferDesk(context, self._claims)
@@ -292,7 +292,8 @@ class ControllerCore:
             effects.append(fx.Note("warning", f"{name}: broker {broker_id} fell silent"))
         effects += self._leading.scan(at_once=bool(expired))
         effects += self._claims.due()
-        able, published = self._commands.is_able(), self._outcomes.published_offset
+        able = self._commands.is_able() and self._reads.is_able()
+        published = self._outcomes.published_offset
         effects += self._peers.heartbeats(able, published)
         effects += self._commands.expire() + self._reads.expire() + self._peers.expire()
         effects += self._transfers.settle()

@@ -21,19 +21,25 @@ CLAIM_MEMORY_MS = 30_000
 SILENCE_DOUBLINGS_MAX = 5
 """Two controllers that cannot hear each other must not depose each other every second."""
 OWN_STALL_MS = 500
+CAUSE_NOT_ABLE = "leader_not_able"
 PROBE_AGAIN_MS = (20, 60, 150)
 """A dying process may close its listening socket after its connections: ask again a few times."""
 
 
 @dataclass(slots=True)
 class PeerSight:
-    """The last that was heard from one other controller. `gone_ms`: its port refused since then."""
+    """
+    The last that was heard from one other controller. `gone_ms`: its port refused since then.
+
+    `led_ms`: when a command of its came back through the log, in the term that it leads.
+    """
 
     address: str
     heard_ms: int | None = None
     active: bool = False
     able: bool = True
     term: int = 0
+    led_ms: int = 0
     gone_ms: int | None = None
     probes_due_ms: list[int] = field(default_factory=list)
 
@@ -82,7 +88,7 @@ class Leadership:
         """A command of the leader that came back through the log shows that it lives."""
         sight = self.peers.get(issuer)
         if sight is not None and issuer == self._leader_id and term == self._term:
-            sight.heard_ms = now_ms
+            sight.led_ms = now_ms
 
     def refused(self, address: str, now_ms: int) -> bool:
         """A probe of `address` was refused. True when a controller lives (or lived) there."""
@@ -118,7 +124,7 @@ class Leadership:
         sight = self.peers.get(self._leader_id or "")
         if sight is None:  # Nobody, a stranger, or this controller in a former life.
             if self._leader_id not in (None, self._own_id):
-                return self._silent_since(None, now_ms)
+                return self._silent_since(0, now_ms)
             return self._unled(now_ms)
         if sight.gone_ms is not None:
             return sight.gone_ms
@@ -126,15 +132,22 @@ class Leadership:
             if not (sight.active and sight.able):
                 return self._unled(now_ms)
         self._unled_ms = None
-        return self._silent_since(sight.heard_ms, now_ms)
+        # A leader that is heard and still knows an older term has not applied its own claim: it leads nobody.
+        heard_ms = sight.heard_ms if sight.term >= self._term else None
+        return self._silent_since(max(heard_ms or 0, sight.led_ms), now_ms)
+
+    @property
+    def unled_since_ms(self) -> int:
+        """Since when the leader is heard to lead no more; 0 when that is not so."""
+        return self._unled_ms or 0
 
     def _unled(self, now_ms: int) -> int:
         if self._unled_ms is None:
             self._unled_ms = now_ms
         return self._unled_ms
 
-    def _silent_since(self, heard_ms: int | None, now_ms: int) -> int | None:
-        last_ms = max(heard_ms or 0, self._since_ms if self._since_ms is not None else now_ms)
+    def _silent_since(self, heard_ms: int, now_ms: int) -> int | None:
+        last_ms = max(heard_ms, self._since_ms if self._since_ms is not None else now_ms)
         limit_ms = last_ms + self._silence_limit_ms(now_ms)
         return limit_ms if now_ms > limit_ms else None
 
@@ -166,6 +179,7 @@ class Leadership:
         for sight in self.peers.values():
             if sight.heard_ms is not None:
                 sight.heard_ms += now_ms - before
+            sight.led_ms += now_ms - before
         if self._since_ms is not None:
             self._since_ms += now_ms - before
 
@@ -191,5 +205,5 @@ class Leadership:
         if sight is not None and sight.gone_ms is not None:
             return "leader_probe_refused"
         if sight is not None and sight.heard_ms is not None and self._unled_ms is not None:
-            return "leader_stepped_down" if not sight.active else "leader_not_able"
+            return "leader_stepped_down" if not sight.active else CAUSE_NOT_ABLE
         return "leader_silent"

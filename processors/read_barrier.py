@@ -42,9 +42,9 @@ class ReadBarrier(Generic[T]):
     def add(self, read: T, deadline_ms: int) -> None:
         self._unasked.append(_Waiting(read, deadline_ms))
 
-    def ask(self) -> int | None:
+    def ask(self, *, unasked_for: bool = False) -> int | None:
         """The token of a new question, or None. A question already under way is too old for newcomers."""
-        if self._open or not self._unasked:
+        if self._open or not (self._unasked or unasked_for):
             return None
         self._open = True
         self._token += 1

@@ -16,6 +16,7 @@ from processors.command_desk import busy
 from processors.core_context import CoreContext
 from processors.effects import Effect
 from processors.metrics import TIMEOUT
+from processors.log_access import LogAccess
 from processors.pending import Waiter
 from processors.read_barrier import ReadBarrier
 
@@ -37,6 +38,7 @@ class ReadDesk:
     def __init__(self, context: CoreContext) -> None:
         self._context = context
         self._barrier: ReadBarrier[tuple[Waiter, Serve]] = ReadBarrier(context.config.requests_max)
+        self._access = LogAccess()
         self.end_offset = 0
         """The newest end of the log that was learnt (offset of the next record)."""
 
@@ -57,19 +59,29 @@ class ReadDesk:
 
     def ask(self) -> list[Effect]:
         """The next question about the log's end, if one is needed."""
-        token = self._barrier.ask()
+        token = self._barrier.ask(unasked_for=self._access.is_question_due(self._context.now_ms))
         return [] if token is None else [fx.AskEndOffset(token)]
 
     def answered(self, token: int, end_offset: int | None) -> list[Effect]:
         """The log's end; None: not learnt, and then the next question waits for the next tick."""
-        self.end_offset = max(self.end_offset, end_offset or 0)
-        ready = self._barrier.answered(token, end_offset, self._context.folder.offset)
+        context = self._context
+        if end_offset is not None and end_offset < max(self.end_offset, context.folder.offset + 1):
+            end_offset = None  # A log never gets shorter: whoever answered is behind and proves nothing.
+        if end_offset is not None:
+            self.end_offset = end_offset
+            self._access.answered(end_offset, context.folder.offset, context.now_ms)
+        ready = self._barrier.answered(token, end_offset, context.folder.offset)
         served = _all(ready)
         return served if end_offset is None else served + self.ask()
 
     def applied(self, offset: int) -> list[Effect]:
         """The fold has come this far."""
+        self._access.applied(offset)
         return _all(self._barrier.applied(offset))
+
+    def is_able(self, since_ms: int = 0) -> bool:
+        """True while the log's end is learnt, last at `since_ms` or later, and what stands before it arrives."""
+        return self._access.is_able(self._context.now_ms, since_ms)
 
     def expire(self) -> list[Effect]:
         waited_ms = self._context.config.request_deadline_ms

@@ -2,6 +2,7 @@
 
 from events.codec import decode
 from events.commands import ClaimLeadership, ClusterFormed
+from processors import effects as fx
 from processors.claim_desk import FORM_STAGGER_MS, ClaimDesk
 from processors.command_desk import CommandDesk
 from processors.core_context import CoreConfig, CoreContext
@@ -46,3 +47,32 @@ def test_a_claim_expects_the_term_that_was_applied_and_names_its_cause() -> None
     assert isinstance(claim, ClaimLeadership)
     assert (claim.expected_term, claim.controller_id, claim.controller_address) == (1, "c2", "c2:9878")
     assert claim.envelope.cause == "leader_probe_refused"
+
+
+def test_who_does_not_read_the_log_claims_nothing() -> None:
+    context, _ = desk("c1", "c2")
+    reads = {"since_ms": -1}
+    made = ClaimDesk(context, CommandDesk(context), lambda since_ms: reads["since_ms"] >= since_ms)
+    made.start()
+    assert made.due() == []
+    reads["since_ms"] = 0
+    assert len(made.due()) == 1
+
+
+def test_a_leader_that_says_it_is_not_able_is_succeeded_by_who_has_read_the_log_since() -> None:
+    """When the log is out of reach for all of them, leadership stays where it is."""
+    log = Log()
+    Rig("c1", log).lead()
+    standby = Rig("c2", log, {"c1": "c1:9878"}, seed=2)
+    standby.catch_up()
+    standby.auto = False
+    standby.pass_time(200)
+    now_ms = standby.now_ms
+    standby.perform(standby.core.on_peer_heartbeat("c1", active=True, able=False, term=1, published_offset=0, now_ms=now_ms))
+    standby.pass_time(600)
+    assert standby.held == []
+    (question,) = standby.take(fx.AskEndOffset)
+    standby.perform(standby.core.on_end_offset(question.token, len(log.records)))
+    standby.tick()
+    (append,) = standby.held
+    assert decode(append.data).envelope.cause == "leader_not_able"

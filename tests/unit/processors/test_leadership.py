@@ -118,3 +118,21 @@ def test_a_lost_connection_is_probed_again_until_the_peer_is_heard() -> None:
     assert leadership.probes_due(PROBE_AGAIN_MS[0]) == ["h1:1"]
     leadership.heard("c1", active=True, able=True, term=1, now_ms=30)
     assert leadership.probes_due(10_000) == []
+
+
+def test_a_leader_that_is_heard_but_does_not_apply_its_own_claim_is_succeeded() -> None:
+    """Its claim got into the log, and nothing comes back to it from there."""
+    leadership = standby(term=2)
+    for now_ms in range(0, LEADER_SILENCE_MS + 1, 100):
+        leadership.heard("c1", active=False, able=True, term=1, now_ms=now_ms)
+        assert not leadership.claim_due(now_ms)
+    assert leadership.claim_due(LEADER_SILENCE_MS + 1)
+
+
+def test_since_when_the_leader_says_that_it_leads_no_more_is_known() -> None:
+    leadership = standby()
+    leadership.heard("c1", active=True, able=False, term=1, now_ms=50)
+    assert leadership.unled_since_ms == 0
+    assert leadership.claim_due(70) and leadership.unled_since_ms == 70
+    leadership.heard("c1", active=True, able=True, term=1, now_ms=80)
+    assert not leadership.claim_due(90) and leadership.unled_since_ms == 0

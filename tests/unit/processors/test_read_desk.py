@@ -3,6 +3,7 @@
 import pytest
 
 from processors import effects as fx
+from processors.log_access import QUESTION_EVERY_MS
 from tests.support.controller_rig import SET, Rig
 
 
@@ -53,3 +54,20 @@ def test_the_status_shows_the_newest_end_that_was_learnt(rig: Rig) -> None:
     rig.perform(rig.core.on_end_offset(question.token, 999))
     answer = rig.request(19002)
     assert answer is not None and b'"end_offset":999' in answer.body
+
+
+def test_an_end_below_what_was_applied_proves_nothing(rig: Rig) -> None:
+    """A node of Kafka that is behind, or that has not noticed that it leads no more."""
+    rig.request(1004, {"brokerName": SET})
+    (question,) = rig.take(fx.AskEndOffset)
+    rig.perform(rig.core.on_end_offset(question.token, len(rig.log.records) - 1))
+    assert rig.take(fx.Reply) == []
+    rig.tick()
+    (again,) = rig.take(fx.AskEndOffset)
+    rig.perform(rig.core.on_end_offset(again.token, len(rig.log.records)))
+    assert [reply.response.code for reply in rig.take(fx.Reply)] == [0]
+
+
+def test_the_logs_end_is_asked_for_now_and_then_though_nobody_reads(rig: Rig) -> None:
+    rig.pass_time(2 * QUESTION_EVERY_MS)
+    assert len(rig.take(fx.AskEndOffset)) == 1
