@@ -31,6 +31,7 @@ from processors.move_plan import (
 )
 
 NEEDED_RULES = 2
+HEARD = "heartbeat"
 NEW, SAME, AGAIN, CONFLICT = "new", "same", "again", "conflict"
 BROKERS_READ_ADDRESS_S = 120
 """A Java broker looks at its controllerAddr this often (`ReplicasManager.updateControllerAddr`)."""
@@ -140,7 +141,7 @@ def _presence(seen: JavaSet, here: Mapping[str, Any] | None) -> str:
     if known == wanted:
         return SAME
     falls = seen.master_epoch < here["master_epoch"] or seen.sync_state_set_epoch < here["sync_state_set_epoch"]
-    untouched = here.get("imported", False) and not any(one["alive"] for one in here["replicas"])
+    untouched = here["imported"] and not arrived(here)
     return AGAIN if untouched and not falls and seen.next_broker_id >= here["next_broker_id"] else CONFLICT
 
 
@@ -223,7 +224,8 @@ def _slave_checks(name: str, slaves: Mapping[int, str], links: Mapping[str, HaFa
 
 def arrived(here: Mapping[str, Any]) -> list[int]:
     """The ids of a set whose brokers are heard here."""
-    return [one["id"] for one in here["replicas"] if one["alive"]]
+    # An awaited master counts as alive, and has not arrived.
+    return [one["id"] for one in here["replicas"] if one["alive"] and one["reason"] == HEARD]
 
 
 def steps(plans: Sequence[SetPlan], java: Sequence[str], regent: Sequence[str], from_address: str) -> list[Step]:

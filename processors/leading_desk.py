@@ -18,6 +18,8 @@ from processors.elections import ElectionDesk
 from processors.liveness import BrokerKey
 
 SCAN_MS = 250
+ARRIVAL_PROBE_MS = 2_000
+"""So often the port of an imported master that has not arrived yet is asked whether it is still there."""
 
 
 class LeadingDesk:
@@ -28,6 +30,7 @@ class LeadingDesk:
         self._commands = commands
         self._elections = ElectionDesk(context.liveness, context.is_at_risk)
         self._scan_due_ms = 0
+        self._arrivals_due_ms = 0
 
     def take_over(self) -> list[Effect]:
         """Begin to lead: masters without an open connection are probed, roles are pushed (design D8)."""
@@ -70,7 +73,17 @@ class LeadingDesk:
         names = (settings_in_force.SCAN_BROKERS, settings_in_force.SCAN_MASTERS)
         wanted_ms = min(settings_in_force.number(context.state, name) for name in names)
         self._scan_due_ms = context.now_ms + min(SCAN_MS, wanted_ms)
-        return self.elections(None)
+        return self._arrivals() + self.elections(None)
+
+    def _arrivals(self) -> list[Effect]:
+        context = self._context
+        if not context.is_active or context.now_ms < self._arrivals_due_ms:
+            return []
+        self._arrivals_due_ms = context.now_ms + ARRIVAL_PROBE_MS
+        liveness = context.liveness
+        awaited = [liveness.awaited(one, context.now_ms) for one in context.state.sets.values()]
+        addresses = liveness.want_probes([address for address in awaited if address is not None])
+        return [fx.Probe(address) for address in addresses]
 
     def elections(self, names: Sequence[str] | None) -> list[Effect]:
         """Append an election for each set in need; `names` None looks at all sets."""

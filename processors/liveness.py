@@ -11,78 +11,37 @@ called gone when its port refuses (or its own timeout passes).
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
-from typing import TypeAlias
 
 from events.envelope import ReplicaEvidence
+from processors.pulse import (
+    DEFAULT_PRIORITY,
+    DEFAULT_TIMEOUT_MS,
+    REASON_ASKED,
+    REASON_AWAITED,
+    REASON_CLOSED,
+    REASON_EXPIRED,
+    REASON_HEARTBEAT,
+    REASON_NEVER_SEEN,
+    REASON_REFUSED,
+    REASON_STALE,
+    BrokerKey,
+    Heartbeat,
+    Pulse,
+    is_awaited,
+)
 from processors.state import BrokerSet, Replica
 
-DEFAULT_TIMEOUT_MS = 10_000
-DEFAULT_PRIORITY = 2_147_483_647
+__all__ = [
+    "DEFAULT_PRIORITY", "DEFAULT_TIMEOUT_MS", "REASON_ASKED", "REASON_AWAITED", "REASON_CLOSED", "REASON_EXPIRED",
+    "REASON_HEARTBEAT", "REASON_NEVER_SEEN", "REASON_REFUSED", "REASON_STALE", "BrokerKey", "Heartbeat", "Liveness", "Pulse",
+]  # fmt: skip
+
 PULSES_MAX = 50_000
 """A flood of invented names must not grow memory without end."""
 OWN_STALL_MS = 1_000
 """A gap between two ticks above this is our own standstill and is not held against anybody."""
 PROBE_AGAIN_MS = (30, 100, 300, 1_000)
 """A dying process may close its listening socket after the connection: ask again a few times."""
-
-BrokerKey: TypeAlias = tuple[str, str, int]
-"""(cluster name, broker name, broker controller id)"""
-
-REASON_HEARTBEAT = "heartbeat"
-REASON_ASKED = "asked"
-REASON_CLOSED = "connection_closed"
-REASON_REFUSED = "probe_refused"
-REASON_EXPIRED = "heartbeat_expired"
-REASON_NEVER_SEEN = "never_seen"
-REASON_STALE = "stale_incarnation"
-
-
-@dataclass(frozen=True, slots=True)
-class Heartbeat:
-    """The fields of a 904 (controller.md 3.1), absent ones replaced by their defaults."""
-
-    key: BrokerKey
-    address: str
-    epoch: int = -1
-    max_offset: int = -1
-    confirm_offset: int = -1
-    timeout_ms: int = DEFAULT_TIMEOUT_MS
-    election_priority: int = DEFAULT_PRIORITY
-    incarnation: str | None = None
-    ha_address: str | None = None
-
-
-@dataclass(slots=True)
-class Pulse:
-    """Soft state of one replica. `conn_id` None: its last connection closed and none came back."""
-
-    key: BrokerKey
-    address: str
-    conn_id: int | None
-    heard_ms: int
-    timeout_ms: int = DEFAULT_TIMEOUT_MS
-    election_priority: int = DEFAULT_PRIORITY
-    epoch: int = -1
-    max_offset: int = -1
-    confirm_offset: int = -1
-    incarnation: str | None = None
-    gone: str | None = None
-    gone_ms: int = 0
-    closed_ms: int | None = None
-    probes_due_ms: list[int] = field(default_factory=list)
-
-    def is_alive(self, now_ms: int) -> bool:
-        return self.reason(now_ms) == REASON_HEARTBEAT
-
-    def reason(self, now_ms: int) -> str:
-        if self.gone is not None:
-            return self.gone
-        if now_ms > self.heard_ms + self.timeout_ms:
-            return REASON_EXPIRED
-        if self.conn_id is None:
-            return REASON_CLOSED
-        return REASON_HEARTBEAT
 
 
 class Liveness:
@@ -142,7 +101,7 @@ class Liveness:
             if len(self._pulses) >= PULSES_MAX:
                 return None, False
             pulse = self._pulses[key] = Pulse(
-                key, address, None, now_ms, incarnation=incarnation
+                key, address, None, now_ms, incarnation=incarnation, first_ms=now_ms
             )
             returned = True
         elif not pulse.is_alive(now_ms):
@@ -240,10 +199,13 @@ class Liveness:
                 pulse.heard_ms += now_ms - before
 
     def reason_of(self, broker_set: BrokerSet, replica: Replica, now_ms: int) -> str:
-        """One of the `REASON_*` words; `heartbeat` means alive."""
+        """One of the `REASON_*` words; `heartbeat` and `awaited` mean alive."""
         pulse = self._pulse_of(broker_set, replica)
+        if pulse is None and replica.address in self._refused:
+            return REASON_REFUSED
         if pulse is None:
-            return REASON_REFUSED if replica.address in self._refused else REASON_NEVER_SEEN
+            awaited = is_awaited(broker_set, replica, self._heard_of(broker_set), now_ms)
+            return REASON_AWAITED if awaited else REASON_NEVER_SEEN
         reason = pulse.reason(now_ms)
         if (
             reason == REASON_HEARTBEAT
@@ -254,7 +216,18 @@ class Liveness:
         return reason
 
     def is_alive(self, broker_set: BrokerSet, replica: Replica, now_ms: int) -> bool:
-        return self.reason_of(broker_set, replica, now_ms) == REASON_HEARTBEAT
+        return self.reason_of(broker_set, replica, now_ms) in (REASON_HEARTBEAT, REASON_AWAITED)
+
+    def awaited(self, broker_set: BrokerSet, now_ms: int) -> str | None:
+        """The address of an imported master that others of its set arrived before: it is to be probed."""
+        master = broker_set.master() if broker_set.imported else None
+        if master is None or self.reason_of(broker_set, master, now_ms) != REASON_AWAITED:
+            return None
+        return master.address if any(self._heard_of(broker_set)) else None
+
+    def _heard_of(self, broker_set: BrokerSet) -> Iterator[Pulse]:
+        pulses = (self._pulse_of(broker_set, replica) for replica in broker_set.replicas)
+        return (pulse for pulse in pulses if pulse is not None)
 
     def is_gone(self, broker_set: BrokerSet, replica: Replica, now_ms: int) -> bool:
         """Refused or silent; a mere closed connection, or never having been heard, is not gone."""
@@ -289,7 +262,7 @@ class Liveness:
             reason, incarnation = REASON_ASKED, replica.incarnation
         return ReplicaEvidence(
             broker_id=replica.broker_id,
-            alive=reason in (REASON_HEARTBEAT, REASON_ASKED),
+            alive=reason in (REASON_HEARTBEAT, REASON_ASKED, REASON_AWAITED),
             reason=reason,
             silent_ms=-1 if pulse is None else max(0, now_ms - pulse.heard_ms),
             epoch=-1 if pulse is None else pulse.epoch,

@@ -90,6 +90,7 @@ def _set(
         "imported": broker_set.imported,
         "unclean_members": list(broker_set.unclean_members),
         "master_restarted": broker_set.master_restarted,
+        "imported": broker_set.imported,
         "repeated_refusals": repeats,
         "replicas": [_replica(broker_set, one, context) for one in broker_set.replicas],
     }

@@ -17,9 +17,9 @@ BROKERS = {
 
 
 def here(**changes: Any) -> dict[str, Any]:
-    replicas = [{"id": i, "address": f"h{i}:1", "alive": False} for i in (1, 2, 3)]
+    replicas = [{"id": i, "address": f"h{i}:1", "alive": i == 2, "reason": "awaited" if i == 2 else "never_seen"} for i in (1, 2, 3)]
     return {"cluster": "c", "tombstone": False, "next_broker_id": 5, "master": 2, "master_epoch": 5, "sync_state_set": [1, 2],
-            "sync_state_set_epoch": 9, "highest_epoch_seen": 5, "replicas": replicas, **changes}  # fmt: skip
+            "sync_state_set_epoch": 9, "highest_epoch_seen": 5, "imported": False, "replicas": replicas, **changes}  # fmt: skip
 
 
 def failed(plan: import_plan.SetPlan) -> list[str]:
@@ -81,7 +81,7 @@ def test_what_was_imported_and_not_touched_since_is_read_again(change: dict[str,
         here(imported=True, master_epoch=6),
         here(imported=True, next_broker_id=6),
         here(imported=True, sync_state_set_epoch=10),
-        here(imported=True, master=1, replicas=[{"id": 1, "address": "h1:1", "alive": True}]),
+        here(imported=True, master=1, replicas=[{"id": 1, "address": "h1:1", "alive": True, "reason": "heartbeat"}]),
         here(tombstone=True, highest_epoch_seen=5),
         here(tombstone=True, highest_epoch_seen=4, next_broker_id=6),
         here(tombstone=True, highest_epoch_seen=4, sync_state_set_epoch=9),
@@ -151,5 +151,6 @@ def test_the_steps_tell_every_broker_after_the_java_controllers_stopped() -> Non
 
 def test_who_has_arrived_is_who_is_heard() -> None:
     document = here()
-    document["replicas"][1]["alive"] = True
-    assert import_plan.arrived(document) == [2]
+    assert import_plan.arrived(document) == []
+    document["replicas"][2] |= {"alive": True, "reason": "heartbeat"}
+    assert import_plan.arrived(document) == [3]

@@ -1,0 +1,92 @@
+"""
+One replica as one controller hears it (`controller.md` 3.1 and 4.2).
+
+Responsible for: the fields of a heartbeat, what is kept of them, why a replica counts as alive or not, and whether the
+master of an imported set is still awaited. Refuses to know: connections, probes and other replicas.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from processors.state import BrokerSet, Replica
+
+DEFAULT_TIMEOUT_MS = 10_000
+DEFAULT_PRIORITY = 2_147_483_647
+ARRIVAL_MS = 180_000
+"""How long the master of an imported set may take to arrive after the first of its replicas (Java brokers look for new
+controllers every 120 s). It goes on serving meanwhile; only a refused probe says otherwise."""
+
+BrokerKey: TypeAlias = tuple[str, str, int]
+"""(cluster name, broker name, broker controller id)"""
+
+REASON_HEARTBEAT = "heartbeat"
+REASON_ASKED = "asked"
+REASON_CLOSED = "connection_closed"
+REASON_REFUSED = "probe_refused"
+REASON_EXPIRED = "heartbeat_expired"
+REASON_NEVER_SEEN = "never_seen"
+REASON_STALE = "stale_incarnation"
+REASON_AWAITED = "awaited"
+
+
+@dataclass(frozen=True, slots=True)
+class Heartbeat:
+    """The fields of a 904 (controller.md 3.1), absent ones replaced by their defaults."""
+
+    key: BrokerKey
+    address: str
+    epoch: int = -1
+    max_offset: int = -1
+    confirm_offset: int = -1
+    timeout_ms: int = DEFAULT_TIMEOUT_MS
+    election_priority: int = DEFAULT_PRIORITY
+    incarnation: str | None = None
+    ha_address: str | None = None
+
+
+@dataclass(slots=True)
+class Pulse:
+    """Soft state of one replica. `conn_id` None: its last connection closed and none came back."""
+
+    key: BrokerKey
+    address: str
+    conn_id: int | None
+    heard_ms: int
+    timeout_ms: int = DEFAULT_TIMEOUT_MS
+    election_priority: int = DEFAULT_PRIORITY
+    epoch: int = -1
+    max_offset: int = -1
+    confirm_offset: int = -1
+    incarnation: str | None = None
+    gone: str | None = None
+    gone_ms: int = 0
+    closed_ms: int | None = None
+    probes_due_ms: list[int] = field(default_factory=list)
+    first_ms: int = 0
+
+    def is_alive(self, now_ms: int) -> bool:
+        return self.reason(now_ms) == REASON_HEARTBEAT
+
+    def reason(self, now_ms: int) -> str:
+        if self.gone is not None:
+            return self.gone
+        if now_ms > self.heard_ms + self.timeout_ms:
+            return REASON_EXPIRED
+        if self.conn_id is None:
+            return REASON_CLOSED
+        return REASON_HEARTBEAT
+
+
+def is_awaited(broker_set: BrokerSet, replica: Replica, heard: Iterable[Pulse], now_ms: int) -> bool:
+    """
+    Whether `replica`, never heard here, is the master of an imported set that has not turned to us yet.
+
+    `heard`: the pulses of its set. The time runs from the first of them.
+    """
+    if not broker_set.imported or replica.broker_id != broker_set.master_broker_id:
+        return False
+    begun = min((pulse.first_ms for pulse in heard), default=now_ms)
+    return now_ms < begun + ARRIVAL_MS
