@@ -8,9 +8,12 @@ Refuses to know: who is killed, and what stands behind the name server's address
 from __future__ import annotations
 
 import bisect
+import os
+import signal
 import subprocess
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -54,8 +57,12 @@ def read_ledger(path: Path) -> list[LedgerRow]:
     return rows
 
 
-def outage_after(rows: Sequence[LedgerRow], name: str, begun_ms: int, ended_ms: int) -> Outage:
-    """The outage that a blow between the two times caused; rto 0 when no call failed."""
+def outage_after(rows: Sequence[LedgerRow], name: str, begun_ms: int, ended_ms: int, gone_ms: int | None = None) -> Outage:
+    """
+    The outage that a blow between the two times caused; rto 0 when no call failed.
+
+    `gone_ms`: when the process was gone; what was begun before could still have been answered by the dying one.
+    """
     window = [row for row in rows if begun_ms - 2_000 <= row[1] < ended_ms]
     failed = sorted(row[1:] for row in window if row[3] != "SEND_OK" and row[2] >= begun_ms)
     answers = sorted(row[2] for row in window if row[3] == "SEND_OK" and row[2] >= begun_ms - 500)
@@ -63,7 +70,7 @@ def outage_after(rows: Sequence[LedgerRow], name: str, begun_ms: int, ended_ms: 
     if not failed:
         return Outage(name, 0, 0, "", gap)
     first = failed[0][0]
-    successes = sorted((row[1], row[2]) for row in rows if row[3] == "SEND_OK" and row[1] >= first)
+    successes = sorted((row[1], row[2]) for row in rows if row[3] == "SEND_OK" and row[1] >= max(first, gone_ms or 0))
     rto = min((end for _, end in successes), default=first) - first
     return Outage(name, rto, len(failed), failed[0][2], gap)
 
@@ -113,6 +120,15 @@ class Producer:
         """Until so many more calls have succeeded."""
         began = len(acknowledged_of(self.rows()))
         self.wait(lambda rows: len(acknowledged_of(rows)) >= began + messages, f"{messages} more messages are acknowledged", limit_s)
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """SIGSTOP for the time of the block: nothing is sent."""
+        os.kill(self._process.pid, signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            os.kill(self._process.pid, signal.SIGCONT)
 
     def stop(self) -> list[LedgerRow]:
         """End it in order: calls under way come to their end. Gives the whole ledger."""

@@ -60,14 +60,14 @@ def _rto_row(what: str, blows: Blows) -> Row:
 def _blows(stage: Stage, java: JavaSet, topic: str, kills: int) -> Blows:
     java.whole()
     producer = Producer(stage, java.name_servers, topic)
-    struck: list[tuple[str, int]] = []
+    struck: list[tuple[str, int, int]] = []
     whole_again: list[float] = []
     try:
         for _ in range(kills):
             producer.flows(400)
             view, victim = java.whole(), java.master()
             stage.say(f"kill -9 {victim.name}, master in epoch {view.master_epoch}")
-            struck.append((victim.name, victim.kill()))
+            struck.append((victim.name, victim.kill(), now_ms()))
             began = time.monotonic()
             after = java.new_master(victim.broker_id, view.master_epoch)
             stage.say(f"{after}")
@@ -79,9 +79,14 @@ def _blows(stage: Stage, java: JavaSet, topic: str, kills: int) -> Blows:
         lost = lost_after_reading(stage, java.name_servers, topic, acknowledged_of(rows))
     finally:
         producer.end()
-    ends = [at for _, at in struck[1:]] + [max(row[2] for row in rows) + 1]
-    outages = [outage_after(rows, name, at, end) for (name, at), end in zip(struck, ends, strict=True)]
+    ends = [at for _, at, _ in struck[1:]] + [max(row[2] for row in rows) + 1]
+    outages = [outage_after(rows, name, at, end, gone) for (name, at, gone), end in zip(struck, ends, strict=True)]
     return Blows(outages, whole_again, len(lost), len(acknowledged_of(rows)))
+
+
+def now_ms() -> int:
+    """The wall clock, as the client's ledger has it."""
+    return time.time_ns() // 1_000_000
 
 
 def returns(stage: Stage) -> list[Row]:
@@ -93,10 +98,12 @@ def returns(stage: Stage) -> list[Row]:
         producer.flows()
         victim, slaves = java.master(), java.slaves()
         stage.say(f"both slaves frozen until sends hang, then kill -9 {victim.name}, then the slaves go on")
-        for one in slaves:
-            one.pause()
+        with producer.paused():  # the slaves stop at the same byte: what is more on the master, nobody else has
+            java.world.wait_until(lambda: not java.logs_differ(), "the slaves have everything", 10)
+            for one in slaves:
+                one.pause()
         try:
-            producer.wait(lambda rows: bool(rows) and time.time() * 1000 - rows[-1][2] > STUCK_MS, "sends hang", 20)
+            producer.wait(lambda rows: now_ms() - rows[-1][2] > STUCK_MS and rows[-1][3] == "SEND_OK", "sends hang", 20)
         finally:
             victim.kill()
             for one in slaves:

@@ -171,6 +171,10 @@ class JavaProcess:
             raise Problem(f"{self.name} does not run", " | ".join(self.logs(3)))
         return self._child.pid
 
+    def dump_threads(self) -> None:
+        """SIGQUIT: the threads' stacks go to its stdout file."""
+        os.kill(self.pid, signal.SIGQUIT)
+
     def kill(self) -> int:
         """`kill -9`; gives the wall clock in ms just before, returns when the process is gone."""
         child, at_ms = self._child, time.time_ns() // 1_000_000
@@ -378,6 +382,12 @@ class JavaWorld:
                 raise Problem(f"waited in vain for {limit_s:.0f} s until {what}", "\n".join(self.last_words()))
             time.sleep(POLL_S)
         return time.monotonic() - began
+
+    def dump_threads(self) -> None:
+        """The stacks of every process's threads into its stdout file, for those who look after a failure."""
+        for process in self._processes:
+            if process.is_running:
+                process.dump_threads()
 
     def last_words(self) -> list[str]:
         """The end of what every process wrote to its output."""

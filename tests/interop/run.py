@@ -59,10 +59,10 @@ def play(scenario: Scenario, stage: Stage) -> list[Row]:
     except Problem as problem:
         if problem.exit_code == NO_COMPILER:
             raise
-        stage.drop_shared()
+        stage.failed()
         rows = [Row("step", str(problem), ok=False)]
     except (AssertionError, subprocess.CalledProcessError) as error:
-        stage.drop_shared()
+        stage.failed()
         rows = [Row("step", " ".join(str(error).split())[:1_000], ok=False)]
     stage.say(f"{'ok' if all(row.ok for row in rows) else 'NOT OK'} after {time.monotonic() - began:.0f} s")
     return rows

@@ -102,6 +102,12 @@ class Stage:
         found: Shared = self._shared[name]
         return found
 
+    def failed(self) -> None:
+        """Something went wrong: leave what helps to find out why, then end what is shared."""
+        if self.keep and self._java is not None:
+            self._java.dump_threads()
+        self.drop_shared()
+
     def drop_shared(self) -> None:
         """End what is shared: after a failure, or to have the machine for oneself."""
         self._shared.clear()
