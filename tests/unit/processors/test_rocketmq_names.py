@@ -6,7 +6,7 @@ from processors.rocketmq_names import Contradiction, is_known, translate
 
 STOCK = {
     "controllerDLegerGroup": "group1", "controllerDLegerPeers": "n0-10.0.0.1:9878;n1-10.0.0.2:9868;n2-10.0.0.3:9858",
-    "controllerDLegerSelfId": "n1", "controllerStorePath": "/home/admin/DledgerController",
+    "controllerDLegerSelfId": "n1", "controllerStorePath": "/var/regent/controller",
     "enableElectUncleanMaster": "false", "notifyBrokerRoleChanged": "true",
 }  # fmt: skip
 
@@ -15,7 +15,7 @@ def test_the_shipped_file_of_three_controllers() -> None:
     done = translate(STOCK)
     assert done.fields == {
         "cluster_id": "group1", "controller_id": "n1", "listen": "0.0.0.0:9868", "advertise": "10.0.0.2:9868",
-        "peers": {"n0": "10.0.0.1:9878", "n2": "10.0.0.3:9858"}, "data_dir": "/home/admin/DledgerController",
+        "peers": {"n0": "10.0.0.1:9878", "n2": "10.0.0.3:9858"}, "data_dir": "/var/regent/controller",
         "settings": {"enableElectUncleanMaster": "false", "notifyBrokerRoleChanged": "true"},
     }  # fmt: skip
     assert done.notes == []
