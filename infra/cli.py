@@ -39,6 +39,8 @@ VERBS: dict[str, Verb] = {
                ("regent up", "regent up --detach --replicas 2", "regent up --kafka-nodes 3 --base-port 19876")),
     "status": Verb("infra.cli_status", "what runs, who is master, who is in sync, how far the tables are",
                    ("regent status", "regent status --json")),
+    "doctor": Verb("infra.cli_doctor", "check what Regent relies on: Java, Kafka, topics, addresses, clocks, versions, disks",
+                   ("regent doctor", "regent doctor --config controller.toml", "regent doctor --controller 10.0.0.1:9878 --json")),
     "down": Verb("infra.cli_down", "stop the cluster of a data folder, and what a crash left of one",
                  ("regent down", "regent down --dir /var/tmp/regent")),
     "explain": Verb("infra.cli_history", "why each election of a broker set came out as it did",

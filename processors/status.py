@@ -36,6 +36,7 @@ def controller_status(
         "end_offset": max(end_offset, folder.offset + 1),
         "published_offset": published_offset,
         "http_address": context.config.http_address or None,
+        "wall_ms": context.wall_ms,
         "digest": folder.digest.hex(),
         "sets": {
             name: _set_document(broker_set, context.liveness, context.now_ms)

@@ -1,0 +1,95 @@
+"""Kafka as Regent needs it: reachable, the topics with every setting that safety rests on, and its newest records' time."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+
+from confluent_kafka import Consumer, KafkaException, TopicPartition, libversion
+from confluent_kafka.admin import AdminClient, ClusterMetadata
+
+from events.producer import LOG_CLIENT_SETTINGS
+from events.topics import BROKER_EVENTS, COMMANDS_TOPIC, OUTCOMES_TOPIC, TOPICS
+from infra.doctor.findings import FAIL, OK, WARN, Finding
+from processors import topic_check
+
+ASK_TIMEOUT_S = 5.0
+AHEAD_MS = 2_000
+"""A record from the future: more than any clock that is kept should be off."""
+
+
+def check(kafka: Mapping[str, str], local_cluster: bool) -> list[Finding]:
+    """All of it; the rest is left out when Kafka does not answer."""
+    where = kafka.get("bootstrap.servers", "")
+    if not where:
+        return [Finding("kafka", WARN, "the configuration names no Kafka, so it is not looked at")]
+    try:
+        admin = AdminClient({**LOG_CLIENT_SETTINGS, **kafka})
+        cluster = admin.list_topics(timeout=ASK_TIMEOUT_S)
+        nodes = Finding("kafka", OK, f"{len(cluster.brokers)} node(s) at {where}, cluster {cluster.cluster_id}, client librdkafka {libversion()[0]}")
+        return [nodes, *_topics(admin, cluster, local_cluster), *_times(kafka, cluster)]
+    except KafkaException as error:
+        text = error.args[0].str() if error.args and hasattr(error.args[0], "str") else str(error)
+        return [Finding("kafka", FAIL, f"{where} is not reachable: {text}", "Start it, or correct bootstrap.servers and the security settings.")]
+    except topic_check.TopicsUnfit as error:
+        return [Finding("kafka", FAIL, str(error), "Let the user of [kafka] describe configurations.")]
+
+
+def _topics(admin: AdminClient, cluster: ClusterMetadata, local_cluster: bool) -> list[Finding]:
+    findings = []
+    there = [spec for spec in TOPICS if spec.name in cluster.topics]
+    reported = topic_check.settings_of(admin, [spec.name for spec in there]) if there else {}
+    for spec in TOPICS:
+        if spec not in there:
+            way_out = "The first controller makes it." if local_cluster else f"Create it: {topic_check._wanted([spec])}"
+            findings.append(Finding("topics", WARN if local_cluster else FAIL, f"{spec.name} is not there", way_out))
+            continue
+        problems = topic_check.unfit(spec, cluster.topics[spec.name], reported[spec.name], local_cluster or spec is BROKER_EVENTS)
+        findings += [Finding("topics", FAIL, f"{spec.name}: {problem.partition(', set it')[0]}", _way_out(spec.name, problem)) for problem in problems]
+        if not problems:
+            count = len(cluster.topics[spec.name].partitions)
+            findings.append(Finding("topics", OK, f"{spec.name}: {count} partition(s), {_copies(cluster, spec.name)}, settings as needed"))
+    return findings
+
+
+def _copies(cluster: ClusterMetadata, name: str) -> str:
+    partitions = cluster.topics[name].partitions.values()
+    copies = min(len(one.replicas) for one in partitions)
+    behind = sum(len(one.isrs) < len(one.replicas) for one in partitions)
+    return f"{copies} {'copy' if copies == 1 else 'copies'} each{f', {behind} not in sync' if behind else ''}"
+
+
+def _way_out(topic: str, problem: str) -> str:
+    if "partitions where" in problem:
+        return "A log with several partitions has no order: make the topic anew, before the first controller starts."
+    return f"kafka-configs --alter --entity-type topics --entity-name {topic}: {problem}."
+
+
+def _times(kafka: Mapping[str, str], cluster: ClusterMetadata) -> list[Finding]:
+    """The newest record's time against this machine's clock: the future means that a clock is wrong."""
+    findings = []
+    for name in (COMMANDS_TOPIC, OUTCOMES_TOPIC):
+        stamp = newest_ms(kafka, name) if name in cluster.topics else None
+        if stamp is None:
+            continue
+        ahead_ms = stamp - time.time_ns() // 1_000_000
+        if ahead_ms > AHEAD_MS:
+            text = f"the newest record of {name} is from {ahead_ms / 1000:.1f} s in the future"
+            findings.append(Finding("clocks", WARN, text, "Run NTP on every machine: waiting is not affected, but the history's times are."))
+        else:
+            findings.append(Finding("clocks", OK, f"the newest record of {name} is {max(0, -ahead_ms) / 1000:.1f} s old"))
+    return findings
+
+
+def newest_ms(kafka: Mapping[str, str], topic: str) -> int | None:
+    """When the last record of partition 0 was written; None when there is none or it could not be read in time."""
+    consumer = Consumer({**LOG_CLIENT_SETTINGS, **kafka, "group.id": "regent.doctor", "enable.auto.commit": False})
+    try:
+        first, end = consumer.get_watermark_offsets(TopicPartition(topic, 0), timeout=ASK_TIMEOUT_S)
+        if end <= first:
+            return None
+        consumer.assign([TopicPartition(topic, 0, end - 1)])
+        record = consumer.poll(ASK_TIMEOUT_S)
+        return None if record is None or record.error() else int(record.timestamp()[1])
+    finally:
+        consumer.close()

@@ -1,0 +1,73 @@
+from __future__ import annotations
+
+import pytest
+
+from infra.doctor import controllers
+from infra.doctor.findings import FAIL, OK, WARN
+from tests.support.brokers import free_port
+from tests.support.controller_document import broker_set, document, replica
+from tests.support.scripted_leader import ScriptedLeader
+
+
+@pytest.mark.parametrize(("off_ms", "verdict"), [(0, OK), (900, OK), (-5_000, WARN), (5_000, WARN), (-3_600_000, FAIL), (3_600_000, FAIL)])
+def test_a_clock_is_compared_with_ours(off_ms: int, verdict: str) -> None:
+    (one,) = controllers.skew("c1", 1_000_000_000 + off_ms, 1_000_000_000, 1_000_000_000)
+    assert one.verdict == verdict
+
+
+def test_the_time_of_the_question_is_no_difference_and_an_old_release_tells_no_time() -> None:
+    assert controllers.skew("c1", 5_000, 1_000, 9_000)[0].verdict == OK
+    assert controllers.skew("c1", None, 0, 0) == []
+
+
+def test_a_controller_that_is_gone_is_a_failure_and_nothing_else_is_asked() -> None:
+    (one,) = controllers.check({"c1": f"127.0.0.1:{free_port()}"})
+    assert one.verdict == FAIL and "Connection refused" in one.text
+
+
+def test_a_leader_that_is_told_but_not_reached_is_what_a_broker_would_see() -> None:
+    gone = f"127.0.0.1:{free_port()}"
+    with ScriptedLeader().serving() as one:
+        one.answers[1005] = (0, {"controllerLeaderAddress": gone}, "")
+        (found,) = controllers.leaders({"c1": one.address})
+    assert found.verdict == FAIL and f"brokers to {gone}, which is not reached from here" in found.text
+    assert "advertise" in found.way_out
+
+
+def test_leaders_that_differ_and_leaders_that_lack_are_told() -> None:
+    with ScriptedLeader().serving() as one, ScriptedLeader().serving() as two:
+        one.answers[1005] = (0, {"controllerLeaderAddress": one.address}, "")
+        two.answers[1005] = (0, {"controllerLeaderAddress": two.address}, "")
+        assert [found.verdict for found in controllers.leaders({"c1": one.address, "c2": two.address})] == [OK, OK, WARN]
+        two.answers[1005] = (0, {}, "")
+        found = controllers.leaders({"c1": one.address, "c2": two.address})
+    assert [entry.verdict for entry in found] == [OK, FAIL] and found[1].text == "c2 name(s) no leader"
+
+
+def test_mixed_releases_are_a_warning_and_missing_rules_a_failure() -> None:
+    mixed = controllers.releases(document())
+    assert [one.verdict for one in mixed] == [WARN] and "c1 0.2.0 (rules 1,2); c2 0.1.0 (rules 1)" in mixed[0].text
+    assert [one.verdict for one in controllers.releases(document(rules_version=2))] == [FAIL, WARN]
+
+
+def test_rules_that_everybody_has_may_be_activated() -> None:
+    same = [{**one, "release": "0.2.0", "rules": "1,2"} for one in document()["controllers"]]
+    (one,) = controllers.releases(document(controllers=same))
+    assert one.verdict == WARN and "'regent controller upgrade'" in one.way_out
+    (one,) = controllers.releases(document(controllers=same, rules_version=2))
+    assert one.verdict == OK
+
+
+def test_sets_without_a_living_master_fail_and_smaller_trouble_warns() -> None:
+    well = broker_set(replicas=[replica(1), replica(2)], repeated_refusals=[])
+    assert [one.verdict for one in controllers.sets(document(sets={"a": well}))] == [OK]
+    assert [one.verdict for one in controllers.sets(document(sets={"a": {**well, "master": None}}))] == [FAIL]
+    (one,) = controllers.sets(document(sets={"a": {**well, "replicas": [*well["replicas"], replica(3, registered=False)]}}))
+    assert one.verdict == WARN and "regent controller ids a" in one.way_out
+
+
+def test_living_brokers_are_tried_at_the_addresses_that_others_are_told() -> None:
+    gone = f"127.0.0.1:{free_port()}"
+    one = broker_set(replicas=[replica(1, address=gone, ha_address=None), replica(2, alive=False)])
+    (found,) = controllers.brokers(document(sets={"a": one}))
+    assert found.verdict == FAIL and found.text == f"a/1 at {gone}: Connection refused"

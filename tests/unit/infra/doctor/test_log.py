@@ -1,0 +1,51 @@
+from __future__ import annotations
+
+import time
+
+from confluent_kafka import Producer
+
+from events.topics import COMMANDS_TOPIC
+from infra.doctor import log
+from infra.doctor.findings import FAIL, OK, WARN
+from tests.support.brokers import free_port
+from tests.support.mock_kafka import mock_kafka
+
+
+def test_a_kafka_that_is_not_there_is_one_failure(monkeypatch) -> None:  # type: ignore[no-untyped-def]
+    monkeypatch.setattr(log, "ASK_TIMEOUT_S", 0.5)
+    (one,) = log.check({"bootstrap.servers": f"127.0.0.1:{free_port()}"}, local_cluster=True)
+    assert one.verdict == FAIL and "is not reachable" in one.text and "bootstrap.servers" in one.way_out
+
+
+def test_without_an_address_it_is_not_looked_at() -> None:
+    assert [one.verdict for one in log.check({}, local_cluster=False)] == [WARN]
+
+
+def test_topics_that_lack_are_made_by_a_local_cluster_and_by_nobody_elsewhere() -> None:
+    with mock_kafka() as kafka:
+        local = log.check(kafka, local_cluster=True)
+        elsewhere = log.check(kafka, local_cluster=False)
+    assert [one.verdict for one in local] == [OK, WARN, WARN, WARN]
+    assert [one.verdict for one in elsewhere] == [OK, FAIL, FAIL, FAIL]
+    assert "retention.ms=-1" in elsewhere[1].way_out
+
+
+def test_the_time_of_the_newest_record_is_read() -> None:
+    with mock_kafka() as kafka:
+        producer = Producer(kafka)
+        wanted = time.time_ns() // 1_000_000 + 3_600_000
+        for stamp in (1_000_000, wanted):
+            producer.produce(COMMANDS_TOPIC, b"x", partition=0, timestamp=stamp)
+        assert producer.flush(10) == 0
+        assert log.newest_ms(kafka, COMMANDS_TOPIC) == wanted
+
+
+def test_a_record_from_the_future_means_that_a_clock_is_wrong(monkeypatch) -> None:  # type: ignore[no-untyped-def]
+    now_ms = time.time_ns() // 1_000_000
+    with mock_kafka() as kafka:
+        producer = Producer(kafka)
+        producer.produce(COMMANDS_TOPIC, b"x", partition=0, timestamp=now_ms + 60_000)
+        assert producer.flush(10) == 0
+        cluster = log.AdminClient(kafka).list_topics(timeout=10)
+        (one,) = log._times(kafka, cluster)
+    assert one.verdict == WARN and "in the future" in one.text

@@ -1,0 +1,68 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from infra.data_folder import DataFolder
+from infra.doctor import target
+from infra.problems import EXIT_USAGE, Problem
+
+CONTROLLER = """controller_id = "c1"
+listen = "0.0.0.0:9878"
+advertise = "10.0.0.1:9878"
+http_listen = "0.0.0.0:5557"
+data_dir = "{folder}/c1"
+[peers]
+c2 = "10.0.0.2:9878"
+[kafka]
+"bootstrap.servers" = "k:9092"
+"""
+BROKER = """broker_name = "a"
+listen = "0.0.0.0:10911"
+advertise = "10.0.0.3:10911"
+ha_listen = "0.0.0.0:10912"
+ha_advertise = "10.0.0.3:10912"
+store_dir = "{folder}/b"
+controllers = ["10.0.0.1:9878", "10.0.0.9:9878"]
+name_servers = ["n:9876"]
+"""
+
+
+def write(folder: Path, name: str, text: str) -> Path:
+    path = folder / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text.replace("{folder}", str(folder)), encoding="utf-8")
+    return path
+
+
+def test_a_controllers_file_names_its_peers_and_its_kafka(tmp_path: Path) -> None:
+    found = target.of_file(write(tmp_path, "c.toml", CONTROLLER))
+    assert found.controllers == {"c1": "10.0.0.1:9878", "c2": "10.0.0.2:9878"}
+    assert found.kafka == {"bootstrap.servers": "k:9092"} and not found.local_cluster and not found.starts_kafka
+    assert [(one.owner, one.advertised) for one in found.places] == [("c1", "10.0.0.1:9878"), ("c1 HTTP", "10.0.0.1:5557")]
+
+
+def test_a_brokers_file_names_controllers_and_name_servers(tmp_path: Path) -> None:
+    found = target.of_file(write(tmp_path, "b.toml", BROKER))
+    assert list(found.controllers.values()) == ["10.0.0.1:9878", "10.0.0.9:9878"] and found.name_servers == ["n:9876"]
+    assert [one.advertised for one in found.places] == ["10.0.0.3:10911", "10.0.0.3:10912"]
+
+
+def test_a_folder_holds_the_files_of_a_whole_cluster(tmp_path: Path) -> None:
+    folder = DataFolder(tmp_path)
+    folder.create("cluster", {"kafka": {}}, "0")
+    write(tmp_path, "config/controller-1.toml", CONTROLLER)
+    write(tmp_path, "config/broker-a-1.toml", BROKER)
+    write(tmp_path, "config/kafka-1.toml", "node_id = 1\n")
+    found = target.of_folder(folder)
+    assert found.starts_kafka and list(found.controllers) == ["c1", "c2", "10.0.0.9:9878"]
+    assert len(found.places) == 4 and found.folders == [tmp_path]
+
+
+@pytest.mark.parametrize("name", ["none.toml", "torn.toml"])
+def test_a_file_that_cannot_be_read_is_wrong_usage(tmp_path: Path, name: str) -> None:
+    write(tmp_path, "torn.toml", "a = [")
+    with pytest.raises(Problem) as raised:
+        target.of_file(tmp_path / name)
+    assert raised.value.exit_code == EXIT_USAGE
