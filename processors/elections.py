@@ -65,7 +65,9 @@ class ElectionDesk:
             sets = [state.sets[name] for name in names if name in state.sets]
         return [
             (call, self._stamps(state.sets[call.broker_name], wall_skew_ms))
-            for call in self._triggers.calls(sets, self._liveness, now_ms, _pace(state))
+            for call in self._triggers.calls(
+                sets, self._liveness, now_ms, _pace(state), state.sets.values()
+            )
         ]
 
     def _stamps(self, broker_set: BrokerSet, wall_skew_ms: int) -> dict[str, int]:
@@ -117,7 +119,7 @@ class ElectionDesk:
         """Push the current roles to one replica that has come back."""
         broker_set = state.sets.get(name)
         replica = None if broker_set is None else broker_set.replica(broker_id)
-        if broker_set is None or broker_set.master() is None:
+        if broker_set is None or not _has_mastership(broker_set):
             return []
         if replica is None or not replica.is_registered or not _pushes(state):
             return []
@@ -126,7 +128,7 @@ class ElectionDesk:
     def _tell_all(
         self, state: ControllerState, broker_set: BrokerSet, now_ms: int
     ) -> list[fx.NotifyRole]:
-        if broker_set.master() is None or not _pushes(state):
+        if not _has_mastership(broker_set) or not _pushes(state):
             return []
         return [
             fx.NotifyRole(replica.address, self._notice(state, broker_set))
@@ -150,6 +152,11 @@ class ElectionDesk:
 
     def _notice(self, state: ControllerState, broker_set: BrokerSet) -> RemotingCommand:
         return responses.role_notice(state, broker_set, self._is_at_risk(broker_set.broker_name))
+
+
+def _has_mastership(broker_set: BrokerSet) -> bool:
+    """One that is over must not be begun again by the restarted broker that held it (S6)."""
+    return broker_set.master() is not None and not broker_set.master_restarted
 
 
 def _pushes(state: ControllerState) -> bool:

@@ -7,7 +7,7 @@ Refuses to know: who wins (the fold), how the call reaches the log.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 
 from events.envelope import ReplicaEvidence
@@ -19,6 +19,7 @@ from processors.liveness import (
     REASON_STALE,
     Liveness,
 )
+from processors.mass_silence import MASS_SILENCE_HOLD_MS, MassSilence
 from processors.rate_limit import RateLimit
 from processors.state import BrokerSet
 
@@ -34,9 +35,6 @@ CALL_TIMEOUT_MS = 2_500
 FRUITLESS_EVERY_MS = 10_000
 FRUITLESS_AT_ONCE = 10
 """A set may have so many elections at once that find nobody, and one more in that time."""
-MASS_SILENCE_BROKERS = 10
-MASS_SILENCE_HOLD_MS = 10_000
-"""Elections by silence wait this long when more than half of more than ten brokers fell silent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,11 +82,12 @@ class ElectionTriggers:
         self._fruitless = RateLimit()
         self._pace = Pace()
         self._grace_until_ms = 0
-        self._held_since_ms: int | None = None
+        self._silence = MassSilence()
 
     def became_active(self, now_ms: int) -> None:
         """Masters this controller never heard of get a full timeout from now on (defect 12)."""
         self._attempts.clear()
+        self._silence.forget()
         self._grace_until_ms = now_ms + DEFAULT_TIMEOUT_MS
 
     def unheard_masters(
@@ -103,13 +102,24 @@ class ElectionTriggers:
         return addresses
 
     def calls(
-        self, sets: Iterable[BrokerSet], liveness: Liveness, now_ms: int, pace: Pace | None = None
+        self,
+        sets: Iterable[BrokerSet],
+        liveness: Liveness,
+        now_ms: int,
+        pace: Pace | None = None,
+        world: Collection[BrokerSet] | None = None,
     ) -> list[ElectionCall]:
-        """The elections to call now; each counts as called."""
+        """The elections to call now; each counts as called. `world`: all sets, when `sets` are only some."""
         calls: list[ElectionCall] = []
         self._pace = pace or self._pace
+        sets = tuple(sets)
+        everybody = sets if world is None else world
+
+        def held_back() -> bool:
+            return self._silence.holds(everybody, liveness, now_ms, self._pace.hold_ms)
+
         for broker_set in sets:
-            cause = self._cause(broker_set, liveness, now_ms)
+            cause = self._cause(broker_set, liveness, now_ms, held_back)
             if cause is None:
                 continue
             call = self._call(broker_set, cause, liveness, now_ms)
@@ -132,7 +142,9 @@ class ElectionTriggers:
             unseen = 0
         self._attempts[call.broker_name] = _Attempt(call.fingerprint, now_ms, True, unseen)
 
-    def _cause(self, broker_set: BrokerSet, liveness: Liveness, now_ms: int) -> str | None:
+    def _cause(
+        self, broker_set: BrokerSet, liveness: Liveness, now_ms: int, held_back: Callable[[], bool]
+    ) -> str | None:
         if broker_set.tombstone or not broker_set.has_had_master:
             return None  # The first election is asked for by a broker (controller.md 10.1 step 5).
         if broker_set.master_broker_id is None:
@@ -146,20 +158,10 @@ class ElectionTriggers:
         if broker_set.master_restarted or reason == REASON_STALE:
             return CAUSE_RESTARTED
         if reason == REASON_EXPIRED:
-            return None if self._held_back(liveness, now_ms) else CAUSE_EXPIRED
+            return None if held_back() else CAUSE_EXPIRED
         if reason == REASON_NEVER_SEEN and now_ms > self._grace_until_ms:
-            return None if self._held_back(liveness, now_ms) else CAUSE_NEVER_SEEN
+            return None if held_back() else CAUSE_NEVER_SEEN
         return None
-
-    def _held_back(self, liveness: Liveness, now_ms: int) -> bool:
-        reasons = [pulse.reason(now_ms) for pulse in liveness.pulses()]
-        silent = sum(1 for reason in reasons if reason == REASON_EXPIRED)
-        if len(reasons) <= MASS_SILENCE_BROKERS or silent * 2 <= len(reasons):
-            self._held_since_ms = None
-            return False
-        if self._held_since_ms is None:
-            self._held_since_ms = now_ms
-        return now_ms - self._held_since_ms < self._pace.hold_ms
 
     def _call(
         self, broker_set: BrokerSet, cause: str, liveness: Liveness, now_ms: int

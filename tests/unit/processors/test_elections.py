@@ -1,8 +1,10 @@
 """Calls, commands and pushes of the active controller (controller.md 9)."""
 
 import pytest
+from msgspec.structs import replace
 
 from processors import effects as fx
+from processors.elections import ElectionDesk
 from tests.support.controller_rig import SET, Rig
 
 
@@ -102,3 +104,13 @@ def test_pushes_can_be_switched_off() -> None:
     rig.close_connection(1)
     rig.probe_result("b1:10911", "refused")
     assert rig.state.sets[SET].master_broker_id == 2 and rig.take(fx.NotifyRole) == []
+
+
+def test_s6_a_restarted_master_that_beats_is_not_told_its_old_mastership(rig: Rig) -> None:
+    """A Java broker knows no epoch after its start: it would lead again in the one that is over."""
+    desk = ElectionDesk(rig.core._context.liveness, lambda name: False)
+    known = rig.state.sets[SET]
+    assert known.master_broker_id is not None
+    assert len(desk.tell_one(rig.state, SET, known.master_broker_id)) == 1
+    restarted = rig.state.with_set(replace(known, master_restarted=True))
+    assert desk.tell_one(restarted, SET, known.master_broker_id) == []

@@ -207,6 +207,6 @@ def test_the_hold_of_mass_silence_is_a_setting() -> None:
     sets = [a_set(name) for name in names]
     for name in names[:1]:
         beat(liveness, name, 2, 3_500)
-    assert triggers.calls(sets[:1], liveness, 3_600, Pace(hold_ms=500)) == []
-    assert len(triggers.calls(sets[:1], liveness, 4_099, Pace(hold_ms=500))) == 0
-    assert len(triggers.calls(sets[:1], liveness, 4_100, Pace(hold_ms=500))) == 1
+    assert triggers.calls(sets[:1], liveness, 3_600, Pace(hold_ms=500), sets) == []
+    assert len(triggers.calls(sets[:1], liveness, 4_099, Pace(hold_ms=500), sets)) == 0
+    assert len(triggers.calls(sets[:1], liveness, 4_100, Pace(hold_ms=500), sets)) == 1

@@ -1,0 +1,50 @@
+"""When half the world falls silent at once, the ear is to blame rather than the world (design D8). (P)
+
+Responsible for: holding elections by silence back for a bounded time.
+Refuses to know: elections for any other cause; those go on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from processors.liveness import REASON_EXPIRED, REASON_NEVER_SEEN, Liveness
+from processors.state import BrokerSet
+
+MASS_SILENCE_BROKERS = 10
+MASS_SILENCE_HOLD_MS = 10_000
+"""Elections by silence wait this long when more than half of more than ten brokers fell silent."""
+
+
+class MassSilence:
+    """One leader's view; who was never heard is silent too: a leader that just took over may be deaf."""
+
+    def __init__(self) -> None:
+        self._since_ms: int | None = None
+        self._judged: tuple[int, bool] | None = None
+
+    def forget(self) -> None:
+        """Another leadership begins."""
+        self._since_ms = self._judged = None
+
+    def holds(self, sets: Iterable[BrokerSet], liveness: Liveness, now_ms: int, hold_ms: int) -> bool:
+        """True while elections by silence must wait. `sets` are all there are; they are counted once per moment."""
+        if self._judged is None or self._judged[0] != now_ms:
+            self._judged = now_ms, self._is_mass(sets, liveness, now_ms)
+        if not self._judged[1]:
+            self._since_ms = None
+            return False
+        if self._since_ms is None:
+            self._since_ms = now_ms
+        return now_ms - self._since_ms < hold_ms
+
+    @staticmethod
+    def _is_mass(sets: Iterable[BrokerSet], liveness: Liveness, now_ms: int) -> bool:
+        reasons = [
+            liveness.reason_of(broker_set, replica, now_ms)
+            for broker_set in sets
+            for replica in broker_set.replicas
+            if replica.is_registered
+        ]
+        silent = sum(1 for reason in reasons if reason in (REASON_EXPIRED, REASON_NEVER_SEEN))
+        return len(reasons) > MASS_SILENCE_BROKERS and silent * 2 > len(reasons)
