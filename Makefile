@@ -33,7 +33,7 @@ test: setup ## everything that must be green: house, unit, golden, property, sim
 
 .PHONY: test-parts test-simulation test-integration
 test-parts:
-	$(PYTEST) tests/house tests/unit $(wildcard tests/golden tests/property)
+	$(PYTEST) tests/house tests/unit tests/conformance $(wildcard tests/golden tests/property)
 
 test-simulation:
 	REGENT_SIMULATION_BUDGET_S=$(SIMULATION_BUDGET_S) REGENT_SIMULATION_FROM=$(SIMULATION_FROM) $(PYTEST) tests/simulation
