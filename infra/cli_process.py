@@ -155,6 +155,8 @@ def run(arguments: argparse.Namespace) -> int:
         raise Problem(f"regent {verb} is not part of this release ({error.name} is missing)", "") from error
     if getattr(arguments, "wait_for_start", False) and not sys.stdin.buffer.readline():
         return EXIT_DONE
+    for note in getattr(config, "notes", ()):
+        logging.getLogger(__name__).info("configuration: %s", note)
     logging.getLogger(__name__).info("%s starts as pid %d", verb, os.getpid())
     try:
         result = asyncio.run(entry(config)) if asyncio.iscoroutinefunction(entry) else entry(config)

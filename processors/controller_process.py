@@ -17,7 +17,6 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Iterator
 
 from brokers.remoting import fastjson
 from brokers.remoting.codes import RequestCode
@@ -35,6 +34,7 @@ from processors.figures import Figures
 from processors.fold import Folder
 from processors.log_reader import LogBroken, LogUnreachable
 from processors.metrics import SUCCESS, RequestMeter
+from processors.own_identity import random_ids, release
 from processors.peers import Outbound
 from processors.responses import not_leader
 from processors.topic_check import TopicsUnfit, prepare
@@ -49,22 +49,6 @@ CLOSE_MAX_S = 15.0
 THREAD_SWITCH_S = 0.0005
 """The producer's and Faust's threads have little to do, but a decision waits for each of them in turn: with
 Python's 5 ms one decision took 5.6 ms at the median on a busy machine, with this 3.8 ms."""
-
-
-def random_ids() -> Iterator[bytes]:
-    """Command ids: 16 random bytes each."""
-    while True:
-        yield os.urandom(16)
-
-
-def release() -> str:
-    """The version written into a claim."""
-    from importlib import metadata
-
-    try:
-        return metadata.version("regent")
-    except metadata.PackageNotFoundError:
-        return "source"
 
 
 class ControllerProcess:
@@ -164,6 +148,8 @@ class ControllerProcess:
         if self._halt_reason is not None:
             at_the_latest.start()
         await self._pages.close()
+        if self._core is not None:
+            self._perform(self._core.stop(monotonic_ms()))
         await self._server.close()
         await self._outbound.close()
         await self._log.close(snapshot=self._halt_reason is None)
@@ -212,6 +198,8 @@ class ControllerProcess:
             self._perform(self._core.on_connection_closed(connection.id, monotonic_ms()))
 
     def _handle(self, connection: Connection, request: RemotingCommand) -> RemotingCommand | None:
+        if request.code == RequestCode.REGENT_PEER_HEARTBEAT:
+            self._log.heard_peer(request.ext)
         if self._core is None or not self._ready:
             return self._not_ready(request)
         self._meter.arrived(connection.id, request.opaque, request.code, monotonic_us())
@@ -263,21 +251,18 @@ class ControllerProcess:
 
 async def run(config: ControllerConfig) -> int:
     """Run one controller until SIGTERM or SIGINT (exit code 0), a failed start (1), or a halt (70)."""
+    stopped = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, stopped.set)
+    return await run_until(config, stopped)
+
+
+async def run_until(config: ControllerConfig, stopped: asyncio.Event) -> int:
+    """As `run`, with what stops it given by the caller; a name server runs a controller beside itself so."""
     sys.setswitchinterval(THREAD_SWITCH_S)
     process = ControllerProcess(config)
-    for note in config.notes:
-        _log.info("configuration: %s", note)
-    loop = asyncio.get_running_loop()
     starting = asyncio.ensure_future(process.start())
-    stopped = asyncio.Event()
-
-    def stop() -> None:
-        stopped.set()
-        process.stop()
-        starting.cancel()
-
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stop)
+    stopping = asyncio.ensure_future(_stop_when(stopped, process, starting))
     try:
         await starting
         _log.info("%s follows the log at %s", config.controller_id, config.advertised)
@@ -296,5 +281,11 @@ async def run(config: ControllerConfig) -> int:
         _log.critical("%s does not start: %s", config.controller_id, error)
         return EXIT_HALTED
     finally:
+        stopping.cancel()
         await process.close()
 
+
+async def _stop_when(stopped: asyncio.Event, process: ControllerProcess, starting: asyncio.Future[None]) -> None:
+    await stopped.wait()
+    process.stop()
+    starting.cancel()

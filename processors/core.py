@@ -26,6 +26,7 @@ from processors.decide_refusals import Refusal
 from processors.effects import Effect
 from processors.figures import Figures, figures_of
 from processors.fold import Applied
+from processors.heartbeat_desk import HeartbeatDesk
 from processors.leading_desk import LeadingDesk
 from processors.metrics import FAILED, SUCCESS, Metrics
 from processors.peer_desk import PeerDesk
@@ -39,6 +40,8 @@ from processors.transfer_desk import TransferDesk
 __all__ = ["ControllerCore", "CoreConfig"]
 
 Handler = Callable[[Waiter], list[Effect]]
+STOPPED_MS = 1_000_000_000
+"""Beyond every deadline."""
 
 
 class ControllerCore:
@@ -55,11 +58,12 @@ class ControllerCore:
         self._repeats = RepeatDesk(context, self._commands, self._reads)
         self._admin = AdminDesk(context, self._commands, self._reads, self._repeats.rows_of)
         self._transfers = TransferDesk(context, self._claims)
+        self._heartbeats = HeartbeatDesk(context, self._leading, self._peers, self._outcomes)
         self._here: dict[int, Handler] = {
-            RequestCode.BROKER_HEARTBEAT: self._broker_heartbeat,
+            RequestCode.BROKER_HEARTBEAT: self._heartbeats.broker,
             RequestCode.CONTROLLER_GET_METADATA_INFO: self._peers.metadata,
             RequestCode.GET_CONTROLLER_CONFIG: self._admin.show_config,
-            RequestCode.REGENT_PEER_HEARTBEAT: self._peer_heartbeat,
+            RequestCode.REGENT_PEER_HEARTBEAT: self._heartbeats.peer,
             RequestCode.REGENT_PROCESS_STATUS: self._status,
             RequestCode.REGENT_LOG_LEVEL: self._admin.log_level,
             RequestCode.REGENT_TRANSFER_LEADERSHIP: self._transfer,
@@ -113,15 +117,6 @@ class ControllerCore:
             remark = f" request type {request.code} not supported"
             return waiter.answer(request.reply(ResponseCode.REQUEST_CODE_NOT_SUPPORTED, remark=remark))
         return led(waiter) if self.is_active else self._peers.take(waiter)
-
-    def _broker_heartbeat(self, waiter: Waiter) -> list[Effect]:
-        context = self._context
-        beat = gateway.heartbeat_of(waiter.request)
-        returned = context.liveness.heard(beat, waiter.conn_id, context.now_ms)
-        effects = self._leading.returned(beat.key) if returned else []
-        return effects + waiter.answer(
-            waiter.request.reply(0, remark="Received broker heartbeat success")
-        )
 
     def _transfer(self, waiter: Waiter) -> list[Effect]:
         if self._transfers.is_invitation(waiter.request):
@@ -201,29 +196,14 @@ class ControllerCore:
 
     # -- other controllers -------------------------------------------------------------------------
 
-    def _peer_heartbeat(self, waiter: Waiter) -> list[Effect]:
-        fields = gateway.Fields(waiter.request.ext)
-        self._context.peer_book.note(
-            fields.text("controllerId"), waiter.request.ext, self._context.now_ms
-        )
-        return self.on_peer_heartbeat(
-            fields.text("controllerId"),
-            active=fields.flag("active"),
-            able=fields.flag("able"),
-            term=fields.number("term"),
-            published_offset=fields.number("publishedOffset", -1),
-            now_ms=self._context.now_ms,
-        )
-
     def on_peer_heartbeat(
         self, peer_id: str, *, active: bool, able: bool, term: int, published_offset: int, now_ms: int
     ) -> list[Effect]:
         """Another controller is there, and says whether it leads and gets through to the log."""
         self._context.clock(now_ms)
-        self._context.leadership.heard(peer_id, active, able, term, now_ms)
-        if active and term == self._context.state.term:
-            self._outcomes.published_elsewhere(published_offset)
-        return self._peers.drain()
+        return self._heartbeats.peer_heard(
+            peer_id, active=active, able=able, term=term, published_offset=published_offset
+        )
 
     def on_peer_closed(self, address: str, refused: bool, now_ms: int) -> list[Effect]:
         """The connection to another controller is gone; `refused`: nobody listens there any more."""
@@ -278,6 +258,15 @@ class ControllerCore:
         self._context.clock(now_ms)
         return self._outcomes.result(command_offset, ok)
 
+    def stop(self, now_ms: int) -> list[Effect]:
+        """This process ends: everybody who waits is answered as if their time were over."""
+        self._context.clock(now_ms + STOPPED_MS)
+        return self._overdue()
+
+    def _overdue(self) -> list[Effect]:
+        effects = self._commands.expire() + self._reads.expire() + self._peers.expire()
+        return effects + self._transfers.settle()
+
     def tick(self, now_ms: int, wall_ms: int) -> list[Effect]:
         """Time has passed. Called some tens of times a second."""
         context = self._context
@@ -295,6 +284,5 @@ class ControllerCore:
         able = self._commands.is_able() and self._reads.is_able()
         published = self._outcomes.published_offset
         effects += self._peers.heartbeats(able, published)
-        effects += self._commands.expire() + self._reads.expire() + self._peers.expire()
-        effects += self._transfers.settle()
+        effects += self._overdue()
         return effects + self._reads.ask() + self._peers.drain() + self._outcomes.tick()

@@ -11,6 +11,8 @@ import logging
 import time
 from collections.abc import Callable, Iterable, Mapping
 
+from brokers.remoting.codes import ResponseCode
+from brokers.remoting.command import FLAG_RESPONSE, RemotingCommand
 from brokers.remoting.connection import Connection
 from events.codec import MalformedRecord
 from processors import effects as fx
@@ -78,7 +80,7 @@ class EffectRunner:
                 connection = self._connections.get(conn_id)
                 self._meter.answered(conn_id, response.opaque, status, monotonic_us())
                 if connection is not None:
-                    connection.send(response)
+                    _send(connection, response)
             case fx.NotifyRole(address, command, delay_ms):
                 self._outbound.notify(address, command, delay_ms)
             case fx.Publish(outcome):
@@ -131,3 +133,16 @@ class EffectRunner:
     def _appended(self, command_id: bytes, offset: int | None, began_us: int) -> None:
         self._meter.metrics.append(TIMEOUT if offset is None else SUCCESS, monotonic_us() - began_us)
         self.perform(self._core.on_append_result(command_id, offset, monotonic_ms()))
+
+
+def _send(connection: Connection, response: RemotingCommand) -> None:
+    """Whoever asked gets an answer, also when the one that was meant fits in no frame."""
+    try:
+        connection.send(response)
+    except (ValueError, TypeError) as error:
+        _log.error("an answer to %s cannot be sent: %s", connection.peer, error)
+        connection.send(
+            RemotingCommand(
+                ResponseCode.SYSTEM_ERROR, response.opaque, FLAG_RESPONSE, remark=f"the answer cannot be sent: {error}"
+            )
+        )

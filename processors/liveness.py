@@ -76,7 +76,7 @@ class Liveness:
         ):
             pulse.epoch, pulse.max_offset = beat.epoch, beat.max_offset
             pulse.confirm_offset = beat.confirm_offset
-        return returned
+        return returned and beat.timeout_ms > 0
 
     def introduced(
         self,
@@ -182,7 +182,8 @@ class Liveness:
                 continue
             if now_ms > pulse.heard_ms + pulse.timeout_ms:
                 self._bury(pulse, REASON_EXPIRED, now_ms)
-                expired.append(pulse.key)
+                if pulse.timeout_ms > 0:  # Else it never was alive: that is no news.
+                    expired.append(pulse.key)
             elif pulse.probes_due_ms and now_ms >= pulse.probes_due_ms[0]:
                 while pulse.probes_due_ms and now_ms >= pulse.probes_due_ms[0]:
                     pulse.probes_due_ms.pop(0)

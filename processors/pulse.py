@@ -73,7 +73,7 @@ class Pulse:
     def reason(self, now_ms: int) -> str:
         if self.gone is not None:
             return self.gone
-        if now_ms > self.heard_ms + self.timeout_ms:
+        if self.timeout_ms <= 0 or now_ms > self.heard_ms + self.timeout_ms:
             return REASON_EXPIRED
         if self.conn_id is None:
             return REASON_CLOSED

@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 from brokers.remoting.codes import RequestCode
 from processors import effects as fx
-from processors import gateway, responses
+from processors import gateway, read_answers, responses
 from processors.command_desk import busy
 from processors.core_context import CoreContext
 from processors.effects import Effect
@@ -94,12 +94,12 @@ class ReadDesk:
         request, state = waiter.request, self._context.state
         if request.code == RequestCode.CONTROLLER_GET_REPLICA_INFO:
             at_risk = self._context.is_at_risk(request.ext.get("brokerName"))
-            response = responses.replica_info(request, state, at_risk)
+            response = read_answers.replica_info(request, state, at_risk)
         elif request.code == RequestCode.CONTROLLER_GET_NEXT_BROKER_ID:
-            response = responses.next_broker_id(request, state)
+            response = read_answers.next_broker_id(request, state)
         else:
             names = gateway.wanted_set_names(request)
-            response = responses.sync_state_data(request, names, state, self._context.is_alive)
+            response = read_answers.sync_state_data(request, names, state, self._context.is_alive)
         return waiter.answer(response)
 
 

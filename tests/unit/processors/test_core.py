@@ -332,3 +332,26 @@ def test_a_one_way_request_is_never_answered_however_late(rig: Rig, code: int) -
     rig.request(code, {}, b"garbage", oneway=True)
     rig.pass_time(4_000)
     assert rig.take(fx.Reply) == []
+
+
+def test_everybody_who_waits_is_answered_when_the_process_ends() -> None:
+    log = Log()
+    rig = Rig("c1", log, {"c2": "c2:9878"}).lead()
+    rig.auto = False
+    apply = {"clusterName": "C", "brokerName": "b", "appliedBrokerId": "1", "registerCheckCode": "h:1;1"}
+    rig.request(1013, apply, conn=1)
+    rig.request(1004, {"brokerName": "b"}, conn=2)
+    rig.perform(rig.core.stop(rig.now_ms))
+    told = {reply.conn_id: reply.response for reply in rig.take(fx.Reply)}
+    assert {conn: response.code for conn, response in told.items()} == {1: 1, 2: 1} and "unknown" in (told[1].remark or "")
+
+    standby = Rig("c2", log, {"c1": "c1:9878"}, seed=2)
+    standby.catch_up()
+    standby.request(1013, apply, conn=3)
+    assert len(standby.take(fx.ForwardToLeader)) == 1
+    alone = Rig("c3", Log(), {"c1": "c1:9878"}, seed=3)
+    alone.auto = False
+    alone.request(1013, apply, conn=4)
+    for one, code in ((standby, 1), (alone, 2007)):
+        one.perform(one.core.stop(one.now_ms))
+        assert [reply.response.code for reply in one.take(fx.Reply)] == [code]

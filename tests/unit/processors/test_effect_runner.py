@@ -1,7 +1,10 @@
 """Effects reach the outside, and their answers come back (the log's part: tests/integration)."""
 
+import logging
 from pathlib import Path
 
+from brokers.remoting.client import RemotingClient
+from brokers.remoting.codec import FRAME_BYTES_MAX
 from brokers.remoting.command import RemotingCommand
 from brokers.remoting.connection import Connection
 from brokers.remoting.server import RemotingServer
@@ -75,3 +78,35 @@ async def test_an_answer_is_timed_although_whoever_asked_is_gone(tmp_path: Path)
 
 def test_both_clocks_count_milliseconds() -> None:
     assert wall_ms() > 1_700_000_000_000 and monotonic_ms() >= 0
+
+
+async def test_an_answer_that_fits_in_no_frame_is_still_an_answer(tmp_path: Path) -> None:
+    connections: dict[int, Connection] = {}
+    config = ControllerConfig.model_validate(
+        {"controller_id": "c1", "data_dir": tmp_path, "kafka": {"bootstrap.servers": "127.0.0.1:1"}}
+    )
+    log = ControllerLog(config, on_record=lambda offset, data: None, on_halt=lambda reason: None)
+    outbound = Outbound(lambda address, refused: None)
+    made = EffectRunner(Rig().core, log, outbound, connections, lambda reason: None)
+
+    def handle(connection: Connection, request: RemotingCommand) -> None:
+        connections[connection.id] = connection
+        made.perform([fx.Reply(connection.id, request.reply(0, body=bytes(FRAME_BYTES_MAX)))])
+
+    server = RemotingServer(handle)
+    await server.start()
+    client = RemotingClient()
+    answer = await client.call(f"127.0.0.1:{server.port}", RemotingCommand.request(1006), 5_000)
+    assert answer.code == 1 and "cannot be sent" in (answer.remark or "")
+    await client.close()
+    await server.close()
+    await outbound.close()
+
+
+async def test_the_log_level_changes_while_the_process_runs(tmp_path: Path) -> None:
+    made, outbound = runner(Rig(), tmp_path, [])
+    logger = logging.getLogger("processors.some_test")
+    made.perform([fx.SetLogLevel("DEBUG", "processors.some_test")])
+    assert logger.level == logging.DEBUG
+    logger.setLevel(logging.NOTSET)
+    await outbound.close()

@@ -68,6 +68,9 @@ def test_a_negative_timeout_is_never_alive() -> None:
     liveness = Liveness()
     liveness.heard(beat(timeout_ms=-1), 1, 0)
     assert not liveness.is_alive(a_set(), replica(1), 0)
+    assert liveness.tick(100)[0] == [] and not liveness.heard(beat(timeout_ms=-1), 1, 200), "neither lost nor back"
+    liveness.heard(beat(timeout_ms=0), 1, 300)
+    assert not liveness.is_alive(a_set(), replica(1), 300)
 
 
 def test_a_close_asks_for_a_probe_and_a_refusal_means_gone() -> None:
