@@ -6,7 +6,7 @@ Refuses to know: what the settings do, and what RocketMQ calls them (`rocketmq_n
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from ipaddress import ip_network
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,7 @@ from processors.state import ControllerState, setting_is_valid
 __all__ = ["ConfigError", "ControllerConfig", "load"]
 
 PROPERTIES_SUFFIXES = (".properties", ".conf")
+_Read = tuple[dict[str, Any], dict[str, str], list[str]]
 ANY_HOSTS = ("0.0.0.0", "::")
 
 
@@ -155,20 +156,33 @@ def load(path: str | Path | None, overrides: Mapping[str, Any] | None = None) ->
     """
     if path is None:
         return checked(ControllerConfig, None, {}, overrides)
-    properties = Path(path).suffix in PROPERTIES_SUFFIXES
+    if Path(path).suffix in PROPERTIES_SUFFIXES:
+        return of_properties(read_bytes(path), path, overrides)
+    return of_table(read_toml(path), path, overrides)
+
+
+def of_table(tables: dict[str, Any], place: str | Path, overrides: Mapping[str, Any] | None = None) -> ControllerConfig:
+    """As `load`, from tables that were read already; `place` stands in what is said of them. Raises ConfigError."""
+    return _checked(lambda: _toml(tables), place, overrides)
+
+
+def of_properties(data: bytes, place: str | Path, overrides: Mapping[str, Any] | None = None) -> ControllerConfig:
+    """As `of_table`, from a properties text."""
+    return _checked(lambda: _properties(data), place, overrides)
+
+
+def _checked(read: Callable[[], _Read], place: str | Path, overrides: Mapping[str, Any] | None) -> ControllerConfig:
     try:
-        own, theirs, notes = _properties(read_bytes(path)) if properties else _toml(read_toml(path))
+        own, theirs, notes = read()
         done = translate(theirs)
     except (PropertiesRejected, Contradiction) as error:
-        raise ConfigError(f"{path}: {error}") from None
-    if "http_listen" not in ControllerConfig.model_fields:
-        done.fields.pop("http_listen", None)
-    config = checked(ControllerConfig, path, _merged(path, own, done.fields), overrides)
+        raise ConfigError(f"{place}: {error}") from None
+    config = checked(ControllerConfig, place, _merged(place, own, done.fields), overrides)
     config._notes, config._shown = (*notes, *done.notes), done.shown
     return config
 
 
-def _toml(tables: dict[str, Any]) -> tuple[dict[str, Any], dict[str, str], list[str]]:
+def _toml(tables: dict[str, Any]) -> _Read:
     """(our fields, RocketMQ's names, notes); whatever is neither stays with ours, where it is refused."""
     own: dict[str, Any] = {}
     theirs: dict[str, str] = {}
@@ -180,7 +194,7 @@ def _toml(tables: dict[str, Any]) -> tuple[dict[str, Any], dict[str, str], list[
     return own, theirs, []
 
 
-def _properties(data: bytes) -> tuple[dict[str, Any], dict[str, str], list[str]]:
+def _properties(data: bytes) -> _Read:
     """As `_toml`; a table's entry is `table.key`. Unknown names are noted: files of RocketMQ often hold some."""
     own: dict[str, Any] = {}
     theirs: dict[str, str] = {}

@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 
 from events.outcomes import Outcome
@@ -59,6 +59,7 @@ class ControllerLog:
         self._publisher: OutcomePublisher | None = None
         self._worker: FaustWorker | None = None
         self._watch: LogWatch | None = None
+        self._peers_http = self._notes.peers_http()
         self._topic_id: str | None = None
         self._newest: tuple[int, bytes] | None = None
         self._snapshot_offset = -1
@@ -71,6 +72,14 @@ class ControllerLog:
     def has_history(self) -> bool:
         """Whether a log was followed here before: then a missing topic is a loss, not a first start."""
         return self._notes.log_id() is not None or self.snapshots.newest_offset() >= 0
+
+    def heard_peer(self, told: Mapping[str, str]) -> None:
+        """Keep where another controller gives out snapshots: at the next start it is asked before it is heard."""
+        peer, address = told.get("controllerId", ""), told.get("httpAddress", "")
+        if not address or peer not in self._config.peers or self._peers_http.get(peer) == address:
+            return
+        self._peers_http[peer] = address
+        self._notes.keep_peers_http(self._peers_http)
 
     # -- start -------------------------------------------------------------------------------------
 

@@ -1,6 +1,7 @@
-"""The configuration of a name server, read from TOML and flags.
+"""The configuration of a name server, read from TOML or properties and flags.
 
-Responsible for: names, defaults, limits, one clear error for an unreadable or contradictory file.
+Responsible for: names, defaults, limits, the controller that may live in the same process (`enableControllerInNamesrv`,
+document 000), one clear error for an unreadable or contradictory file.
 Refuses to know: what the settings do.
 """
 
@@ -10,16 +11,29 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, field_validator
 
 from brokers.remoting.connection import split_address
-from events.config_file import ConfigError, load_config
+from events.config_file import ConfigError, checked, read_bytes, read_toml
+from processors import config as controller_config
+from processors.config import PROPERTIES_SUFFIXES, ControllerConfig
+from processors.properties import PropertiesRejected, dump, parse
 
 __all__ = ["ConfigError", "NameServerConfig", "load"]
 
+EMBED = "enableControllerInNamesrv"
+ANY_HOST = "0.0.0.0"
+KAFKA_WAIT_MS = 10 * 365 * 86_400_000
+"""A name server serves without Kafka: the controller inside waits for it as long as it takes."""
+
 
 class NameServerConfig(BaseModel):
-    """`listen` is the `host:port` that is bound; clients and brokers are told the name server's address by people."""
+    """
+    `listen` is the `host:port` that is bound; clients and brokers are told the name server's address by people.
+
+    With `enable_controller_in_namesrv` a controller runs in the same process, on its own port; `controller` holds what
+    its own file would hold.
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -28,6 +42,9 @@ class NameServerConfig(BaseModel):
     idle_timeout_ms: int = Field(120_000, ge=1_000)
     partial_frame_timeout_ms: int = Field(30_000, ge=100)
     connections_max: int = Field(8_192, ge=1)
+    enable_controller_in_namesrv: bool = False
+    controller: dict[str, Any] = {}
+    _embedded: ControllerConfig | None = PrivateAttr(None)
 
     @field_validator("listen")
     @classmethod
@@ -35,7 +52,51 @@ class NameServerConfig(BaseModel):
         split_address(value)
         return value.strip()
 
+    @property
+    def embedded(self) -> ControllerConfig | None:
+        """The controller that runs in this process; None when there is none."""
+        return self._embedded
+
 
 def load(path: str | Path | None, overrides: Mapping[str, Any] | None = None) -> NameServerConfig:
-    """The TOML file (None: defaults) with `overrides` over it; overrides of None say nothing. Raises ConfigError."""
-    return load_config(NameServerConfig, path, overrides)
+    """
+    The file (None: defaults) with `overrides` over it; overrides of None say nothing. Raises ConfigError.
+
+    `*.properties` and `*.conf` are Java's properties, where name server and controller share one list of names.
+    """
+    if path is not None and Path(path).suffix in PROPERTIES_SUFFIXES:
+        return _of_properties(path, overrides)
+    config = _checked(path, {} if path is None else read_toml(path), overrides)
+    if config.enable_controller_in_namesrv:
+        inner = controller_config.of_table(config.controller, f"{path or 'flags'}: controller")
+        config._embedded = _waiting(inner)
+    return config
+
+
+def _of_properties(path: str | Path, overrides: Mapping[str, Any] | None) -> NameServerConfig:
+    """`listenPort` and `bindAddress` are the name server's; the controller's address is its own entry among its peers."""
+    try:
+        values = parse(read_bytes(path))
+    except PropertiesRejected as error:
+        raise ConfigError(f"{path}: {error}") from None
+    own: dict[str, Any] = {name: values.pop(name).strip() for name in (EMBED, *NameServerConfig.model_fields) if name in values}
+    port, host = values.pop("listenPort", "").strip(), values.pop("bindAddress", "").strip()
+    if port or host:
+        own["listen"] = f"{host or ANY_HOST}:{port or '9876'}"
+    config = _checked(path, own, overrides)
+    if config.enable_controller_in_namesrv:
+        config._embedded = _waiting(controller_config.of_properties(dump(values), f"{path}: controller"))
+    return config
+
+
+def _checked(path: str | Path | None, fields: dict[str, Any], overrides: Mapping[str, Any] | None) -> NameServerConfig:
+    if EMBED in fields:
+        fields["enable_controller_in_namesrv"] = fields.pop(EMBED)
+    return checked(NameServerConfig, path, fields, overrides)
+
+
+def _waiting(config: ControllerConfig) -> ControllerConfig:
+    notes, shown = config._notes, config._shown
+    patient = config.model_copy(update={"kafka_wait_ms": KAFKA_WAIT_MS})
+    patient._notes, patient._shown = notes, shown
+    return patient

@@ -16,6 +16,7 @@ from brokers.remoting.codes import RequestCode, ResponseCode
 from brokers.remoting.command import RemotingCommand
 from brokers.remoting.connection import Connection, Limits, split_address
 from brokers.remoting.server import Dispatcher, RemotingServer
+from processors.controller_process import run_until
 from processors.namesrv_config import NameServerConfig
 from processors.registration_body import BadRegistration, decode_data_version, decode_registration
 from processors.route_records import LiveBroker, Verdict
@@ -137,6 +138,7 @@ class NameServer:
             "listen": f"{split_address(self._config.listen)[0]}:{self.port}",
             "brokers": len(self._table.brokers),
             "topics": len(self._table.topics),
+            "controller": self._config.embedded.advertised if self._config.embedded is not None else None,
         }
         return request.reply(body=fastjson.dumps(status))
 
@@ -168,7 +170,12 @@ def _now_ms() -> int:
 
 
 async def run(config: NameServerConfig) -> int:
-    """Serve until SIGTERM or SIGINT. The exit code: 0 after a clean stop, 1 when the address cannot be bound."""
+    """
+    Serve until SIGTERM or SIGINT. The exit code: 0 after a clean stop, 1 when the address cannot be bound.
+
+    With a controller inside both stop together, and the process ends with the controller's code when that cannot go on
+    (70: halted): one process, one fate, seen by its supervisor. While Kafka is away only the controller waits.
+    """
     server = NameServer(config)
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -179,6 +186,10 @@ async def run(config: NameServerConfig) -> int:
         _log.error("cannot listen on %s: %s; choose another listen", config.listen, error.strerror or error)
         return 1
     _log.info("name server listens on %s", config.listen)
-    await stop.wait()
-    await server.close()
-    return 0
+    try:
+        if config.embedded is not None:
+            return await run_until(config.embedded, stop)
+        await stop.wait()
+        return 0
+    finally:
+        await server.close()

@@ -63,12 +63,6 @@ async def test_while_starting_it_answers_that_it_is_not_ready(tmp_path: Path) ->
     await process.close()
 
 
-def test_command_ids_are_16_bytes_and_differ() -> None:
-    ids = controller_process.random_ids()
-    first, second = next(ids), next(ids)
-    assert len(first) == 16 and first != second
-
-
 async def test_a_tick_that_fails_ends_the_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     process = ControllerProcess(config(tmp_path))
     process._core = Rig().core
