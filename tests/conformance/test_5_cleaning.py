@@ -28,7 +28,7 @@ def _():
     return [with_master(1, 2).clean(None, *evidence).code for evidence in (ALIVE, ())]
 
 
-@CLEAN.row("row-1-before-row-4", shipped=2009)
+@CLEAN.row("row-4-blank-ids", shipped=2009)
 def _():
     return History().clean(None).code
 
@@ -130,9 +130,9 @@ def _():
     return code, ids(history), history.set.next_broker_id
 
 
-@CLEAN.row("an-unclaimed-id-that-was-in-truth-taken", shipped=0, ours=2010,
-           because="S9: it comes back as a newcomer, never under an id that others may know")
+@CLEAN.row("an-unclaimed-id-that-was-in-truth-taken", shipped=2010)
 def _():
+    """Its broker comes back as a newcomer, never under an id that was forgotten."""
     history = with_master(1, 2)
     history.apply_id(4), history.clean((4,))
     return history.register(4).code
@@ -175,27 +175,28 @@ def _():
     return history.set.master_broker_id, history.set.master_epoch
 
 
-@EDGES.row("every-member-but-not-every-replica", shipped=(2010, 2, 0), ours=(0, 4, 1),
+@EDGES.row("every-member-but-not-every-replica", shipped=(2010, 4, 2, 0), ours=(0, 4, 5, 2),
            because="15 row 9: the set goes on to exist, so ids and epochs do not restart")
 def _():
-    """What registration says to 3, which id a newcomer is given, and the epoch that was."""
+    """What registration says to 3, the next id, the one after a newcomer took it, and the epoch."""
     history = with_master(1, 2)
     history.clean((1, 2))
-    code = history.register(3, "again").code
-    return code, history.set.next_broker_id, history.set.master_epoch - 1
+    code, next_id = history.register(3, "again").code, history.set.next_broker_id
+    assert history.apply_id(next_id).accepted
+    return code, next_id, history.set.next_broker_id, history.set.master_epoch
 
 
-@EDGES.row("every-member-gone-who-leads", shipped=(0, 3), ours=(2012, None),
-           because="S7: who is left lacks what was acknowledged; it takes an unclean election")
+@EDGES.row("every-member-gone-who-leads", shipped=(2010, None), ours=(2012, None),
+           because="15 row 9, S7: the set exists, and who is left may lack what was acknowledged")
 def _():
-    """Shipped code forgot the set, so a first election follows and its log counts as whole."""
     history = with_master(1, 2)
     history.clean((1, 2))
     outcome = history.elect(3)
     return outcome.code, history.set.master_broker_id
 
 
-@EDGES.row("every-member-gone-unclean-on", shipped=(0, 3, True))
+@EDGES.row("every-member-gone-unclean-on", shipped=(2010, None, False), ours=(0, 3, True),
+           because="15 row 9: there is a way out, and it says what it may cost")
 def _():
     history = with_master(1, 2)
     history.clean((1, 2))
@@ -212,9 +213,10 @@ def _():
     return [history.register(1).code, history.elect(1).code, history.alter((1,), seen(1), master=1).code]
 
 
-@EDGES.row("a-cleaned-replica-that-runs", shipped=[2010, 2010, 2003])
+@EDGES.row("a-cleaned-replica-that-runs", shipped=[2010, 2011, 2003], ours=[2010, 2010, 2003],
+           because="S7: who has no registration takes no part in elections")
 def _():
-    """And its master cannot take it in again."""
+    """It cannot register nor elect, and its master cannot take it in again."""
     history = with_master(1, 2)
     history.clean((2,), living=True)
     return [
@@ -224,7 +226,7 @@ def _():
     ]
 
 
-@EDGES.row("a-cleaned-master-that-runs", shipped=[0, 2011, 1], ours=[2002, 2010, 2],
+@EDGES.row("a-cleaned-master-that-runs", shipped=[2003, 0, 2], ours=[2002, 2010, 2],
            because="15 row 10, S8: its epoch is over, another one leads")
 def _():
     """What it asks as master, what it asks to be, and who leads after the next election."""
@@ -235,7 +237,7 @@ def _():
     return [*codes, history.set.master_broker_id]
 
 
-@EDGES.row("the-set-begins-again", shipped=(2, 1, 1), ours=(4, 3, 4),
+@EDGES.row("the-set-begins-again", shipped=(1, 1, 1), ours=(4, 3, 4),
            because="S9: ids and epochs go on where they stood")
 def _():
     """Id of the first newcomer, the epoch it leads in, and the epoch of its set."""
@@ -247,14 +249,14 @@ def _():
     return newcomer, history.set.master_epoch, history.set.sync_state_set_epoch
 
 
-@EDGES.row("a-replica-that-was-waited-for", shipped=(0, 1), ours=(0, 2),
-           because="S5: the operator ended the waiting for the other unclean one")
+@EDGES.row("a-replica-that-was-waited-for", shipped=(0, 2, ()), ours=(0, 2, ("AT_RISK",)),
+           because="S5: the operator ended the waiting for the other unclean one, and it is said")
 def _():
     history = with_master(1, 2)
     history.register(1, "u1", clean=False), history.register(2, "u2", clean=False)
     history.clean((1,))
     outcome = history.elect(2)
-    return outcome.code, history.set.master_broker_id
+    return outcome.code, history.set.master_broker_id, outcome.labels
 
 
 @pytest.mark.parametrize("row", [*CLEAN.rows, *EDGES.rows])
