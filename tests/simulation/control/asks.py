@@ -56,3 +56,19 @@ def metadata() -> RemotingCommand:
 def clean(name: str, ids: str, living: bool = False) -> RemotingCommand:
     ext = {"clusterName": CLUSTER, "brokerName": name, "isCleanLivingBroker": "true" if living else "false"}
     return RemotingCommand.request(RequestCode.CLEAN_BROKER_DATA, ext | ({"brokerControllerIdsToClean": ids} if ids else {}))
+
+
+def controller_state() -> RemotingCommand:
+    return RemotingCommand.request(RequestCode.REGENT_CONTROLLER_STATE)
+
+
+def change_settings(settings: dict[str, str]) -> RemotingCommand:
+    return RemotingCommand.request(RequestCode.REGENT_CHANGE_SETTINGS, {}, fastjson.dumps({"settings": settings}))
+
+
+def activate_rules(version: int) -> RemotingCommand:
+    return RemotingCommand.request(RequestCode.REGENT_ACTIVATE_RULES, {}, fastjson.dumps({"rules_version": version}))
+
+
+def transfer_leadership(to: str | None) -> RemotingCommand:
+    return RemotingCommand.request(RequestCode.REGENT_TRANSFER_LEADERSHIP, {} if to is None else {"controllerId": to})

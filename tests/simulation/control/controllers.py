@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
+from brokers.remoting.codes import RequestCode
 from brokers.remoting.command import RemotingCommand
 from processors import effects as fx
 from processors import snapshot_codec
@@ -45,6 +46,7 @@ class ControllerNode(Process):
         self.disk: dict[int, bytes] = {}
         self.wall_shift_ms = 0
         self.too_old = False
+        self.led_since_ms = 0
         self.owed: dict[tuple[int, int], tuple[int, RemotingCommand]] = {}
         self._lines: dict[int, Line] = {}
         self._outbound: dict[str, Line] = {}
@@ -62,6 +64,7 @@ class ControllerNode(Process):
     def stop(self) -> None:
         self.end()
         self.core = None
+        self.reads_from_ms = 0
         self.realm.promises.controller_died(self)
         self.realm.lines.died(self)
 
@@ -132,6 +135,8 @@ class ControllerNode(Process):
             self._refuse_to_go_on(str(error))
             return
         self.realm.promises.applied(self, before, applied)
+        if self.folder.state.term != before.term:
+            self.led_since_ms = self.running_ms()
         self._keep_snapshot()
         if self._ready:
             assert self.core is not None
@@ -157,6 +162,8 @@ class ControllerNode(Process):
     # -- what comes in -----------------------------------------------------------------------------
 
     def took(self, line: Line, message: RemotingCommand) -> None:
+        if message.code == RequestCode.BROKER_HEARTBEAT:
+            self.realm.promises.hearing.heard(self, message)
         if not message.is_oneway:
             self.owed[line.number, message.opaque] = self.running_ms(), message
         if not self._ready:
@@ -210,7 +217,13 @@ class ControllerNode(Process):
         line.send(self, response)
 
     def _do_NotifyRole(self, effect: fx.NotifyRole) -> None:
-        self._with_line(effect.address, lambda line: line.send(self, effect.command), lambda why: None)
+        def tell() -> None:
+            self._with_line(effect.address, lambda line: line.send(self, effect.command), lambda why: None)
+
+        self.soon(effect.delay_ms, tell)
+
+    def _do_SetLogLevel(self, effect: fx.SetLogLevel) -> None:
+        self.world.count("log_level")
 
     def _do_TellPeer(self, effect: fx.TellPeer) -> None:
         def failed(why: str) -> None:

@@ -11,12 +11,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from processors.state import SUPPORTED_RULES
 from tests.simulation.control import files
 from tests.simulation.control.lines import Process
 from tests.simulation.control.operators import OperatorNode
 from tests.simulation.control.topics import LOG
 
 from tests.simulation.control.brokers import BrokerNode
+from tests.simulation.world import InvariantBroken
 
 if TYPE_CHECKING:
     from tests.simulation.control.controllers import ControllerNode
@@ -65,6 +67,7 @@ class Faults:
         realm.topics.have_leader()
         for node in (*realm.controllers, *realm.brokers):
             node.go_on()
+            node.reads_from_ms = 0
             self._bring_back(node)
 
     def _next(self) -> None:
@@ -287,3 +290,51 @@ class Faults:
         if not replicas.at_risk:
             self._did("retire", replicas.name)
             self.operator.retire(replicas)
+
+    def _do_transfer(self) -> None:
+        self._did("transfer")
+        self.operator.transfer()
+
+    def _do_settings(self) -> None:
+        self._did("settings")
+        self.operator.change_settings()
+
+    # -- software ----------------------------------------------------------------------------------
+
+    def _do_upgrade(self) -> None:
+        """One controller gets the newest release, or, when all have it, its rules become active."""
+        lacking = [node for node in self.realm.controllers if node.rules != SUPPORTED_RULES]
+        if lacking:
+            node = self.world.chance.choice(lacking)
+            self._did("upgrade", node.name)
+            node.rules = SUPPORTED_RULES
+            if node.up:
+                node.stop()
+                node.start()
+        if not lacking or self.world.one_in(2):  # too early, it must be refused
+            self._did("activate")
+            self.operator.activate(max(SUPPORTED_RULES))
+
+    def _do_old_release(self) -> None:
+        """Somebody starts the release of yesterday where newer rules are active: it must not come up."""
+        node = self._controller()
+        if node.up and self.realm.newest_state().rules_version == max(SUPPORTED_RULES):
+            self._did("old_release", node.name)
+            node.stop()
+            node.rules = SUPPORTED_RULES[:1]
+            node.start()
+            self.world.after(self.world.between(*DOWN_MS), lambda: self._newest_release(node))
+
+    def _newest_release(self, node: ControllerNode) -> None:
+        if node.core is not None and node.core.is_active:
+            raise InvariantBroken(f"{node.name} leads without the rules that are active")
+        node.rules = SUPPORTED_RULES
+        if node.up:
+            node.stop()
+        node.start()
+
+    def _do_stuck_reader(self) -> None:
+        """What it appends lands, and nothing comes back."""
+        node = self._leader() if self.world.one_in(2) else self._controller()
+        self._did("stuck_reader", node.name)
+        node.reads_from_ms = self.world.now_ms + self.world.between(*LONG_CUT_MS)

@@ -31,6 +31,7 @@ class Process:
         self.life = 0
         self.up = self.paused = False
         self.paused_ms = 0
+        self.reads_from_ms = 0  # until then its consumer of the log is stuck
         self._paused_since_ms = 0
         self._waiting: list[Callable[[], None]] = []
         self.calls: dict[tuple[int, int], tuple[Answered, Timer]] = {}

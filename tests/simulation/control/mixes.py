@@ -6,6 +6,7 @@ Refuses to know: what a fault does.
 
 from __future__ import annotations
 
+from processors.state import SUPPORTED_RULES
 from tests.simulation.control.faults import Mix
 from tests.simulation.control.realm import Shape
 from tests.simulation.world import World
@@ -15,6 +16,8 @@ MIXES: tuple[Mix, ...] = (
     Mix({"cut_leader_from_log": 3, "cut_from_log": 2, "cut_leader_from_peers": 2, "cut_controllers": 2}, trouble_one_in=15),
     Mix({"cut_leader_from_brokers": 3, "clock_jump": 2, "deaf_controller": 1}, every_ms=(1_500, 4_000), trouble_one_in=0),
     Mix({"lose_power": 4, "wipe_disk": 2, "clean": 2, "restart_master": 2, "move_broker": 2, "kill_master": 1, "retire": 1}),
+    Mix({"upgrade": 4, "old_release": 3, "settings": 2, "transfer": 3, "kill_controller": 1, "pause_leader": 1}),
+    Mix({"transfer": 3, "stuck_reader": 2, "pause_controller": 2, "designate": 2, "settings": 1, "kill_master": 1}),
     Mix({"bad_snapshot": 4, "kill_all_controllers": 1, "kill_controller": 2, "log_leader": 2}, every_ms=(300, 1_500)),
 )
 """Directed worlds: what meets too seldom when everything is mixed."""
@@ -27,5 +30,6 @@ def mix_of(seed: int) -> Mix:
 
 
 def shape_of(world: World) -> Shape:
-    """Three controllers and six sets, always; how many of the sets are Java's is chance."""
-    return Shape(java_sets=world.between(0, 4))
+    """Three controllers and six sets, always; how many of the sets are Java's, and how old the software is, is chance."""
+    rules = SUPPORTED_RULES[:1] if world.one_in(2) else SUPPORTED_RULES
+    return Shape(java_sets=world.between(0, 4), rules=rules)

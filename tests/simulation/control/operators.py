@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from brokers.remoting.command import RemotingCommand
+from processors.state import SETTING_DEDUPE_WINDOW
 from tests.simulation.control import asks
 from tests.simulation.control.brokers import UNDECIDED
 from tests.simulation.control.lines import Answered, Process
@@ -20,6 +21,10 @@ if TYPE_CHECKING:
 
 CALL_MS = 5_000
 AGAIN_MS = 500
+SETTINGS = (
+    (SETTING_DEDUPE_WINDOW, ("100", "150", "300")), ("processReadEvent", ("true", "false")),
+    ("notifyBrokerRoleChanged", ("true", "true", "false")), ("scanInactiveMasterInterval", ("1000", "5000")),
+)  # fmt: skip
 
 
 class OperatorNode(Process):
@@ -49,6 +54,18 @@ class OperatorNode(Process):
     def designate(self, broker: BrokerNode) -> None:
         if broker.broker_id is not None:
             self.wish("designate", asks.elect(broker.set.name, broker.broker_id, True))
+
+    def transfer(self) -> None:
+        names: list[str | None] = [None, *(node.name for node in self.realm.controllers)]
+        self.wish("transfer", asks.transfer_leadership(self.world.chance.choice(names)))
+
+    def change_settings(self) -> None:
+        """Of those that lose no data; which of them the rules know is the log's matter."""
+        name, values = self.world.chance.choice(SETTINGS)
+        self.wish("settings", asks.change_settings({name: self.world.chance.choice(values)}))
+
+    def activate(self, version: int) -> None:
+        self.wish("activate", asks.activate_rules(version))
 
     def clean(self, broker: BrokerNode) -> None:
         """A broker that is gone for good; its machine comes back with an empty disk."""

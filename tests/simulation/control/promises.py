@@ -10,11 +10,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from brokers.remoting.command import RemotingCommand
+from events.codec import decode
 from events.changes import BrokerIdApplied, MasterElected, RulesActivated
 from events.commands import ElectMaster
 from events.outcomes import LABEL_AT_RISK, LABEL_REPEAT
 from processors.core_context import REQUEST_DEADLINE_MS
 from processors.state import BrokerSet, ControllerState, check_invariants
+from tests.simulation.control.hearing import Hearing
 from tests.simulation.control.readings import Readings
 from tests.simulation.world import InvariantBroken
 
@@ -34,7 +36,6 @@ UNDECIDED = (
 WITHOUT_TERM = ("ClusterFormed", "ClaimLeadership")
 ANSWER_SLACK_MS = 200
 BY_SILENCE = ("master_heartbeat_expired", "master_never_seen")
-MASS_BROKERS = 10
 
 
 class Promises:
@@ -43,6 +44,7 @@ class Promises:
     def __init__(self, realm: Realm) -> None:
         self.realm, self.world = realm, realm.world
         self.readings = Readings(realm.world)
+        self.hearing = Hearing(realm.world)
         self.published_offset = -1
         self.log_offset = -1
         self._digests: dict[int, bytes] = {}
@@ -173,7 +175,10 @@ class Promises:
     # -- what a controller does --------------------------------------------------------------------
 
     def appending(self, node: ControllerNode, data: bytes) -> None:
-        """Nothing yet: subclasses of trouble look here."""
+        """D8: no election by silence while half the world is silent to its issuer."""
+        record = decode(data)
+        if isinstance(record, ElectMaster) and record.envelope.cause in BY_SILENCE:
+            self.hearing.electing(node, record)
 
     def answering(self, node: ControllerNode, line: Line, response: RemotingCommand) -> None:
         """Each two-way request gets one answer, a one-way request none; what it proves is stamped on it."""

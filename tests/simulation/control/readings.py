@@ -17,7 +17,7 @@ from tests.simulation.world import InvariantBroken, World
 STAMP = "simulatedOffset"
 SOFT = (
     RequestCode.BROKER_HEARTBEAT, RequestCode.CONTROLLER_GET_METADATA_INFO, RequestCode.REGENT_PROCESS_STATUS,
-    RequestCode.REGENT_PEER_HEARTBEAT,
+    RequestCode.REGENT_PEER_HEARTBEAT, RequestCode.REGENT_TRANSFER_LEADERSHIP,
 )  # fmt: skip
 """Answered by every controller from what it knows just now."""
 UNPROVEN = (

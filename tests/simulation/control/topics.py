@@ -209,7 +209,7 @@ class Reader:
 
     def _read(self) -> None:
         self._scheduled = False
-        if not self.topics.reaches(self.process):
+        if not self.topics.reaches(self.process) or self.process.reads_from_ms > self.topics.world.now_ms:
             self._scheduled = True
             self.process.soon(RETRY_MS, self._read)
             return
