@@ -131,7 +131,7 @@ def _previous(offset: int, sources: _Sources) -> dict[str, Any]:
     }  # fmt: skip
     for change in _changes_before(offset, sources):
         match change["kind"]:
-            case "MasterElected":
+            case "MasterElected" | "BrokerSetImported":
                 before = {name: change[name] for name in before}
             case "MasterCleared":
                 before = {**before, "master_broker_id": None}

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from events.changes import (
+    BrokerSetImported,
     BrokersCleaned,
     Change,
     LeadershipClaimed,
@@ -70,6 +71,8 @@ class Timeline:
                 self._set(change.broker_name).master = None
             case SyncStateSetAltered():
                 yield from self._members(change)
+            case BrokerSetImported():
+                yield from self._imported(change)
             case BrokersCleaned():
                 known = self._set(change.broker_name)
                 known.members = tuple(i for i in known.members if i not in change.broker_ids)
@@ -82,6 +85,20 @@ class Timeline:
         yield from _grown(what, known.set_epoch, change.sync_state_set_epoch)
         known.set_epoch = max(known.set_epoch, change.sync_state_set_epoch)
         known.members = change.sync_state_set
+
+    def _imported(self, change: BrokerSetImported) -> Iterator[str]:
+        """It may be told again as long as nobody decided here: so the same epochs say the same."""
+        known = self._set(change.broker_name)
+        name = change.broker_name
+        if change.master_broker_id not in (None, known.master):
+            yield from _grown(f"{name}: imported master epoch", known.master_epoch, change.master_epoch)
+        if tuple(change.sync_state_set) != known.members:
+            yield from _grown(f"{name}: imported set epoch", known.set_epoch, change.sync_state_set_epoch)
+        if change.master_epoch < known.master_epoch or change.sync_state_set_epoch < known.set_epoch:
+            yield f"{name}: an import below what was"
+        known.master_epoch = max(known.master_epoch, change.master_epoch)
+        known.set_epoch = max(known.set_epoch, change.sync_state_set_epoch)
+        known.master, known.members = change.master_broker_id, tuple(change.sync_state_set)
 
     def _set(self, name: str) -> _SetTimeline:
         return self.sets.setdefault(name, _SetTimeline())

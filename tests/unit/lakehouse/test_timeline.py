@@ -1,5 +1,11 @@
-from events.changes import BrokersCleaned, LeadershipClaimed, MasterCleared, MasterElected
-from events.changes import SyncStateSetAltered
+from events.changes import (
+    BrokerSetImported,
+    BrokersCleaned,
+    LeadershipClaimed,
+    MasterCleared,
+    MasterElected,
+    SyncStateSetAltered,
+)
 from lakehouse.timeline import Timeline
 
 
@@ -46,3 +52,30 @@ def test_a_master_outside_its_set_is_noticed() -> None:
 
 def test_a_term_that_falls_is_noticed() -> None:
     assert Timeline(term=3).note([LeadershipClaimed(2, "n", "h", "0")]) == ["term 2 after 3"]
+
+
+def imported(master: int | None, epoch: int, members: tuple[int, ...], set_epoch: int) -> BrokerSetImported:
+    return BrokerSetImported("b", "c", 9, (), master, epoch, members, set_epoch, epoch, "j:1")
+
+
+def test_an_import_goes_on_and_may_be_told_again() -> None:
+    timeline = Timeline()
+    for changes in (
+        [imported(1, 7, (1, 2), 9)],
+        [imported(1, 7, (1, 2), 9)],
+        [imported(2, 8, (2,), 10)],
+        [elected(1, 9, (1,), 11)],
+    ):
+        assert timeline.note(changes) == []
+
+
+def test_an_import_that_takes_an_epoch_twice_or_falls_is_noticed() -> None:
+    assert "imported master epoch" in told_after(imported(2, 4, (1, 2), 6))
+    assert "imported set epoch" in told_after(imported(1, 4, (1,), 5))
+    assert "below what was" in told_after(imported(None, 3, (1, 2), 5))
+
+
+def told_after(change: BrokerSetImported) -> str:
+    timeline = Timeline()
+    assert timeline.note([elected(1, 4, (1, 2), 5)]) == []
+    return "; ".join(timeline.note([change]))
