@@ -53,6 +53,10 @@ simulate: setup ## the deterministic simulation: SEEDS=n FROM=k
 interop: setup ## RocketMQ's own Java client against Regent while its master is killed
 	$(call run_script,tests/interop/run.py,$(ARGS))
 
+.PHONY: chaos
+chaos: setup ## process faults under load on three Kafka nodes: controllers, master, Kafka, snapshots, 1000 sets (ARGS=--list)
+	$(call run_script,tests/chaos/run.py,$(ARGS))
+
 .PHONY: bench
 bench: setup ## the figures of this machine, each beside its floor and goal (ARGS=--json)
 	$(call run_script,tests/bench/run.py,$(ARGS))

@@ -1,0 +1,217 @@
+"""One cluster under load, and what every blow is judged by: nothing acknowledged lost, decisions go on, history proves itself.
+
+Refuses to know which blow does what.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient
+
+from brokers.controller_messages import Introduction, apply_broker_id
+from brokers.remoting.client import RemotingClient
+from brokers.remoting.connection import RemotingError
+from events.topics import COMMANDS_TOPIC
+from infra import process_status
+from infra.cluster_plan import CLUSTER_NAME
+from infra.workload.ledger import compare
+from tests.support.local_cluster import LocalCluster, wait_until
+from tests.support.workload import Workload
+
+RATE = 200
+CALM = 200
+SEND_TIMEOUT_MS = 3_000
+ASK_TIMEOUT_MS = 3_000
+ASK_PAUSE_S = 0.05
+DECISION_LIMIT_S = 90.0
+HOLD_LIMIT_S = 60.0
+LEADER_LIMIT_S = 60.0
+
+
+class NotAsItShouldBe(Exception):
+    """A promise was not kept; the text is one line."""
+
+
+@dataclass(slots=True)
+class Row:
+    """What became of one blow."""
+
+    name: str
+    note: str = ""
+    seconds: float = 0.0
+    decision_s: float | None = None
+    outage_ms: float = 0.0
+    acknowledged: int = 0
+    lost: int = 0
+    duplicated: int = 0
+    problem: str | None = None
+
+    def cells(self) -> tuple[str, ...]:
+        decision = "-" if self.decision_s is None else f"{self.decision_s:.1f} s"
+        return (
+            self.name, f"{self.seconds:.0f} s", decision, f"{self.outage_ms / 1000:.2f} s", str(self.acknowledged),
+            str(self.lost), str(self.duplicated), self.problem or self.note,
+        )  # fmt: skip
+
+
+HEAD = ("BLOW", "TOOK", "NEXT DECISION", "LONGEST OUTAGE", "ACKNOWLEDGED", "LOST", "TWICE", "NOTE")
+
+
+@dataclass
+class Stage:
+    """`asked`: the command ids of decisions that were answered with a yes."""
+
+    cluster: LocalCluster
+    home: Path
+    asked: list[bytes] = field(default_factory=list)
+
+    # -- one blow under load --------------------------------------------------------------------------------------
+
+    def play(self, name: str, blow: Callable[[Stage], str], sends_must_not_fail: bool) -> Row:
+        """Load, blow, one decision, the set whole again, and everything read back."""
+        row, began = Row(name), time.monotonic()
+        workload = Workload(self.home / name, self.cluster.name_servers, rate=RATE, topic=f"chaos-{name}", timeout_ms=SEND_TIMEOUT_MS)
+        try:
+            self.cluster.whole()
+            workload.start()
+            workload.flows(CALM, "messages flow")
+            row.note = blow(self)
+            row.decision_s = self.decide(f"{name}-after")
+            self.cluster.whole()
+            workload.flows(CALM, "messages flow again")
+            outages = workload.figures().get("outages", [])
+            row.outage_ms = max((one["rto_ms"] for one in outages), default=0.0)
+            ledger = workload.stop()
+            found = compare(ledger, workload.read_back())
+            row.acknowledged, row.lost, row.duplicated = len(ledger.acknowledged), len(found.lost), found.duplicated
+            if found.lost:
+                row.problem = f"lost: {', '.join(map(str, found.lost[:10]))}"
+            elif found.out_of_order:
+                row.problem = f"{found.out_of_order} out of order"
+            elif outages and sends_must_not_fail:
+                row.problem = f"a send failed: {outages[0]['first_error']}"
+        except (NotAsItShouldBe, AssertionError) as error:
+            row.problem = str(error).splitlines()[0]
+        finally:
+            workload.end()
+        row.seconds = time.monotonic() - began
+        return row
+
+    # -- questions ------------------------------------------------------------------------------------------------
+
+    @property
+    def controllers(self) -> list[str]:
+        return [one["address"] for one in self.cluster.processes("controller")]
+
+    def leader(self, other_than: str = "") -> str:
+        """Name of the controller that leads, once one does."""
+        found: list[str] = []
+
+        def leads() -> bool:
+            names = {one["status_address"]: one["name"] for one in self.cluster.processes("controller")}
+            answers = process_status.ask_all(list(names), 500)
+            leading = {names[at]: one["term"] for at, one in answers.items() if one and one.get("role") == "active"}
+            newest = max(leading, key=lambda name: leading[name], default=None)
+            if newest is not None and newest != other_than:
+                found.append(newest)
+            return bool(found)
+
+        wait_until(leads, f"a controller{' other than ' + other_than if other_than else ''} leads", LEADER_LIMIT_S)
+        return found[-1]
+
+    def decide(self, broker_set: str, limit_s: float = DECISION_LIMIT_S) -> float:
+        """Ask every controller in turn, under one command id, until the answer is a yes; the seconds it took."""
+        return asyncio.run(self._decide(broker_set, limit_s))
+
+    async def _decide(self, broker_set: str, limit_s: float) -> float:
+        me = Introduction(CLUSTER_NAME, broker_set, "127.0.0.1:1", "127.0.0.1:2", "chaos")
+        command_id = uuid.uuid4()
+        request = apply_broker_id(me, 1, f"127.0.0.1:1;{command_id.hex}", command_id.hex)
+        client, began = RemotingClient(), time.monotonic()
+        try:
+            while time.monotonic() - began < limit_s:
+                for address in self.controllers:
+                    try:
+                        answer = await client.call(address, request, ASK_TIMEOUT_MS)
+                    except (RemotingError, OSError):
+                        continue  # unknown: asked again with the same id
+                    if answer.code == 0:
+                        self.asked.append(command_id.bytes)
+                        return time.monotonic() - began
+                await asyncio.sleep(ASK_PAUSE_S)
+        finally:
+            await client.close()
+        raise NotAsItShouldBe(f"no decision within {limit_s:.0f} s")
+
+    def log_node(self) -> str:
+        """Name of the Kafka node that leads the command log, with every replica in sync."""
+        admin = AdminClient({"bootstrap.servers": self.cluster.bootstrap, "log_level": 0, "socket.timeout.ms": 3_000})
+        found: list[int] = []
+
+        def whole() -> bool:
+            try:
+                partition = admin.list_topics(timeout=3.0).topics[COMMANDS_TOPIC].partitions[0]
+            except (KafkaException, KeyError):
+                return False
+            if partition.leader >= 0 and len(partition.isrs) == len(self.cluster.processes("kafka")):
+                found.append(partition.leader)
+            return bool(found)
+
+        wait_until(whole, "every Kafka node is in sync")
+        return f"kafka-{found[-1]}"
+
+    # -- blows ----------------------------------------------------------------------------------------------------
+
+    def signal(self, names: list[str], number: int) -> None:
+        for name in names:
+            os.kill(int(self.cluster.process(name)["pid"]), number)
+
+    @contextmanager
+    def paused(self, *names: str) -> Iterator[None]:
+        """These processes stand still, as if cut off."""
+        self.signal(list(names), signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            self.signal(list(names), signal.SIGCONT)
+
+    @contextmanager
+    def held(self, *names: str) -> Iterator[None]:
+        """These processes are stopped in order and do not come back by themselves."""
+        for name in names:
+            self.cluster.folder.ask({"action": "hold", "name": name}, HOLD_LIMIT_S)
+        try:
+            yield
+        finally:
+            for name in names:
+                self.cluster.folder.ask({"action": "start", "name": name}, HOLD_LIMIT_S)
+            self.wait_ready(*names)
+
+    def wait_ready(self, *names: str) -> None:
+        wait_until(lambda: all(self.cluster.process(name)["state"] == "ready" for name in names), f"{', '.join(names)} run")
+
+    def wait_restarted(self, pids: dict[str, int]) -> None:
+        """Until the supervisor has started again what was killed, each with another pid."""
+        wait_until(lambda: all(self.cluster.restarted(name, pid) for name, pid in pids.items()), f"{', '.join(pids)} are back")
+
+    def log_of(self, name: str) -> str:
+        return self.cluster.folder.log_of(name).read_text(errors="replace")
+
+    def notes_of(self, name: str) -> Path:
+        return self.cluster.folder.data_of(name)
+
+    @property
+    def cluster_id(self) -> str:
+        identity: dict[str, Any] = self.cluster.folder.identity() or {}
+        return str(identity["cluster_id"])
