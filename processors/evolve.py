@@ -5,7 +5,7 @@ Responsible for applying decided changes; total: what is decided has happened, s
 refuses, and a change to a set nobody knows is a no-op. Refuses to know why it was decided.
 """
 
-from typing import assert_never
+from typing import assert_never, get_args
 
 from immutables import Map
 from msgspec.structs import replace
@@ -37,11 +37,12 @@ SetChange = (
     | MasterAtRisk
     | BrokerSetImported
 )
+_OF_A_SET = get_args(SetChange)
 
 
 def evolve(state: ControllerState, change: Change) -> ControllerState:
     """Return the state after `change`."""
-    if isinstance(change, SetChange):
+    if isinstance(change, _OF_A_SET):
         before = state.sets.get(change.broker_name)
         after = evolve_set(before, change)
         if after is None or after is before:
