@@ -156,4 +156,5 @@ class LogWatch:
         helped = self._next_offset() - before
         if helped > 0:
             self.helped += helped
-            _log.warning("Faust is late: offsets %d to %d were read directly", before, before + helped - 1)
+            level = logging.WARNING if self._follower.delivered else logging.INFO  # It may still be starting.
+            _log.log(level, "Faust is late: offsets %d to %d were read directly", before, before + helped - 1)

@@ -8,18 +8,24 @@ from __future__ import annotations
 import asyncio
 import json
 import signal
-from collections.abc import AsyncIterator, Iterator
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 
 import pytest
 from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from brokers.remoting.codes import RequestCode
+from brokers.remoting.command import RemotingCommand
+from brokers.remoting.connection import RemotingError
 from events.topics import COMMANDS, COMMANDS_TOPIC, OUTCOMES_TOPIC
 from infra.kafka_server import LocalKafka, create_topics
 from processors.faust_worker import FaustWorker
+from tests.support.brokers import free_port
 from tests.support.controllers import NAMES, WAIT_S, Controllers
-from brokers.remoting.command import RemotingCommand
+from tests.support.local_cluster import ROOT
 
 pytestmark = [pytest.mark.kafka, pytest.mark.processes]
 EXIT_HALTED = 70
@@ -188,3 +194,52 @@ async def test_a_storm_of_rebalances_skips_nothing_and_applies_nothing_twice(
         running = False
         asking.cancel()
         await asyncio.gather(asking, *(one.stop() for one in strangers), return_exceptions=True)
+
+
+async def test_a_name_server_with_a_controller_inside_lives_and_ends_with_it(
+    tmp_path: Path, own_kafka: LocalKafka, admin: AdminClient, controllers: Controllers
+) -> None:
+    """`enableControllerInNamesrv`: two ports, one process, one fate (document 000)."""
+    listen, inside = f"127.0.0.1:{free_port()}", f"127.0.0.1:{free_port()}"
+    config = tmp_path / "namesrv.conf"
+    config.write_text(
+        f"listenPort={listen.rpartition(':')[2]}\nbindAddress=127.0.0.1\nenableControllerInNamesrv=true\n"
+        f"controllerDLegerGroup=faults\ncontrollerDLegerPeers=n0-{inside}\ncontrollerDLegerSelfId=n0\n"
+        f"controllerStorePath={tmp_path / 'inside'}\nlocal_cluster=true\nkafka.bootstrap.servers={own_kafka.bootstrap}\n"
+    )
+
+    def start() -> subprocess.Popen[bytes]:
+        command = [sys.executable, "-m", "infra", "namesrv", "--config", str(config), "--log-file", str(tmp_path / "namesrv.log")]
+        return subprocess.Popen(command, cwd=ROOT)
+
+    process = start()
+    try:
+        await until_answered(controllers, listen, RequestCode.GET_BROKER_CLUSTER_INFO)
+        told = await until_answered(controllers, inside, RequestCode.CONTROLLER_GET_METADATA_INFO, lambda one: one.ext.get("isLeader") == "true")
+        assert told.ext["controllerLeaderAddress"] == inside
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(WAIT_S) == 0
+        process = start()
+        await until_answered(controllers, inside, RequestCode.CONTROLLER_GET_METADATA_INFO, lambda one: one.ext.get("isLeader") == "true")
+        await delete(admin, COMMANDS_TOPIC)
+        assert process.wait(WAIT_S) == EXIT_HALTED
+        assert "regent.commands was deleted" in (tmp_path / "namesrv.log").read_text()
+    finally:
+        process.kill()
+        process.wait()
+
+
+async def until_answered(
+    controllers: Controllers, address: str, code: int, enough: Callable[[RemotingCommand], bool] = lambda answer: True
+) -> RemotingCommand:
+    """The first answer that is a yes, and enough."""
+    deadline = asyncio.get_running_loop().time() + WAIT_S
+    while True:
+        try:
+            answer = await controllers.client.call(address, RemotingCommand.request(code), 2_000)
+            if answer.code == 0 and enough(answer):
+                return answer
+        except RemotingError:
+            pass
+        assert asyncio.get_running_loop().time() < deadline, f"waited in vain for {code} at {address}"
+        await asyncio.sleep(0.05)
