@@ -35,6 +35,9 @@ class PublishDesk:
         return self._backlog.published_offset
 
     def preload(self, unpublished: Sequence[Outcome]) -> None:
+        """What was applied beyond the newest outcome in the topic; everything before that is there."""
+        offset = self._context.folder.offset
+        self._backlog.trim(unpublished[0].command_offset - 1 if unpublished else offset)
         self._backlog.preload(unpublished)
 
     def applied(self, outcome: Outcome, phases: dict[str, int], own: bool) -> list[Effect]:

@@ -1,7 +1,10 @@
 """Publishing outcomes while active (design D7)."""
 
+import pytest
+
 from events.outcomes import Outcome
 from processors import effects as fx
+from processors import outcome_backlog
 from processors.core_context import CoreConfig, CoreContext
 from processors.fold import Folder
 from processors.publish_desk import ASK_AGAIN_MS, PublishDesk
@@ -37,9 +40,10 @@ def test_an_old_answer_is_ignored() -> None:
     assert desk.last_published(question.token, -1) == []
 
 
-def test_a_hole_that_cannot_be_closed_stops_the_controller() -> None:
+def test_a_hole_that_cannot_be_closed_stops_the_controller(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(outcome_backlog, "BACKLOG_MAX", 1)
     _, desk = active_desk()
-    desk.preload([outcome(9)])
+    desk.preload([outcome(4), outcome(5)])
     (question,) = desk.start()
     (halt,) = desk.last_published(question.token, 3)
     assert isinstance(halt, fx.Halt) and "start this controller again" in halt.reason
@@ -107,3 +111,15 @@ def test_a_late_repeat_at_the_end_of_the_topic_does_not_hide_what_is_known_to_be
     context.leadership.note_state(2, "c1", own_claim=True, now_ms=0)
     (question,) = desk.start()
     assert offsets(desk.last_published(question.token, 7)) == [10]
+
+
+def test_a_late_repeat_does_not_hide_what_was_published_when_this_controller_started() -> None:
+    """A former leader that slept has its queue yet, and puts it behind what others published."""
+    context = CoreContext(CoreConfig("c1", "h:1", "cluster"), Folder(offset=9), iter([]))
+    context.leadership.note_state(1, "c1", own_claim=True, now_ms=0)
+    for unpublished, first in (([outcome(9)], 9), ([], 10)):
+        desk = PublishDesk(context)
+        desk.preload(unpublished)
+        desk.applied(outcome(10), {}, own=False)
+        (question,) = desk.start()
+        assert offsets(desk.last_published(question.token, 5)) == list(range(first, 11))
