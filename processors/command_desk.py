@@ -8,7 +8,7 @@ Refuses to know: when an election or a claim is due.
 from __future__ import annotations
 
 from brokers.remoting.codes import ResponseCode
-from events.codec import COMMAND_FINGERPRINTS, MalformedRecord, encode
+from events.codec import COMMAND_FINGERPRINTS, MalformedRecord, encode, fingerprint_of
 from events.commands import ClaimLeadership, ClusterFormed, Command, RegisterBroker
 from events.outcomes import Outcome
 from processors import effects as fx
@@ -62,6 +62,10 @@ class CommandDesk:
         envelope = context.envelope(command_id, gateway.cause_of(request), requested_by)
         build = COMMAND_BUILDERS[request.code]
         command = build(request, envelope, context.evidence_of)
+        if fingerprint_of(command) not in context.state.fingerprints:
+            # In the log it would be bytes that nobody reads, and its sender would never hear of it (D3).
+            kind, rules = type(command).__name__, context.state.rules_version
+            raise gateway.BadRequest(f"{kind} is not active under rules {rules}: upgrade the cluster first")
         append = self._issue(command, Purpose.REQUEST, waiters=[waiter])
         if isinstance(command, RegisterBroker) and FORWARDED_FOR not in request.ext:
             context.liveness.introduced(

@@ -1,8 +1,14 @@
 """Commands into the log and back, seen through one core (design D5)."""
 
+import json
+
+from events.codec import encode
+from events.commands import ClusterFormed
+from events.envelope import Envelope
 from processors import command_desk
 from processors import effects as fx
 from processors.command_desk import UNABLE_AFTER_MS
+from tests.support.control_history import FIRST_FINGERPRINTS
 from tests.support.controller_rig import Log, Rig
 
 APPLY = {"clusterName": "C", "brokerName": "b", "appliedBrokerId": "1", "registerCheckCode": "h:1;1"}
@@ -102,3 +108,25 @@ def test_two_controllers_on_an_empty_log_form_one_cluster() -> None:
         rig.catch_up()
     assert one.state == two.state and one.folder.digest == two.folder.digest
     assert one.state.cluster_id == "cluster"
+
+
+def test_a_command_whose_schema_is_not_active_yet_is_refused_and_not_appended() -> None:
+    """Under rules 1 an import in the log would be bytes that nobody reads (D3)."""
+    log = Log()
+    envelope = Envelope(bytes(16), "cluster", 0, "old", 1, "empty_log")
+    log.records.append(encode(ClusterFormed(envelope, 1, {}, FIRST_FINGERPRINTS)))
+    rig = Rig(log=log)
+    rig.catch_up()
+    rig.lead()
+    fields = {
+        "cluster_name": "C", "broker_name": "j", "next_broker_id": 3, "master_broker_id": 1, "master_epoch": 4,
+        "sync_state_set": [1], "sync_state_set_epoch": 5, "source": "j:9878",
+        "replicas": [{"broker_id": 1, "address": "h:1", "register_check_code": ""}],
+    }  # fmt: skip
+    body, before = json.dumps(fields).encode(), len(log.records)
+    refused = rig.request(19006, body=body)
+    assert refused is not None and refused.code == 1
+    assert "rules 1" in (refused.remark or "") and len(log.records) == before
+    assert rig.request(19005, body=b'{"rules_version":2}').code == 0
+    assert rig.request(19006, body=body).code == 0
+    assert rig.state.sets["j"].imported
