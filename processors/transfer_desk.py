@@ -54,7 +54,7 @@ class TransferDesk:
             return waiter.answer(waiter.request.reply(0, self._leader(), remark="it leads already"))
         if len(self._waiting) >= WAITING_MAX:
             raise BadRequest("too many transfers are under way", ResponseCode.SYSTEM_BUSY)
-        deadline_ms = context.now_ms + context.config.request_deadline_ms
+        deadline_ms = waiter.answer_by_ms(context.config.request_deadline_ms, context.now_ms)
         self._waiting.append(_Transfer(waiter, context.state.term, target, deadline_ms))
         ext = {INVITED_IN_TERM: str(context.state.term)}
         word = RemotingCommand.request(RequestCode.REGENT_TRANSFER_LEADERSHIP, ext, oneway=True)
