@@ -92,7 +92,7 @@ class LogWatch:
         return asyncio.get_running_loop().run_in_executor(self._thread, work)
 
     async def _run(self) -> None:
-        remembered, seen = self._newest(), self._next_offset()
+        remembered, seen, away = self._newest(), self._next_offset(), False
         while True:
             await asyncio.sleep(LOOK_EVERY_S)
             if self._follower.crash is not None:
@@ -106,8 +106,11 @@ class LogWatch:
                     return
                 if look.end > self._next_offset() == seen:
                     await self._help(look.end)
+                away = False
             except LogUnreachable as error:
-                _log.info("the log did not answer: %s", error)
+                if not away:
+                    _log.info("the log does not answer: %s", error)
+                away = True
             except LogBroken as error:
                 _log.warning("%s", error)  # Faust, or the looks that follow, stop this controller if it stays so.
             remembered, seen = self._newest(), self._next_offset()

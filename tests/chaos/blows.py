@@ -164,12 +164,12 @@ async def _storm(stage: Stage, victim: str) -> str:
             await stranger.start()
             strangers.append(stranger)
             for decision in range(STORM_DECISIONS // 3):
-                await stage._decide(f"storm-{number}-{decision}", 60.0)
+                await stage.ask_decision(f"storm-{number}-{decision}", 60.0)
             if number < 2:
                 await stranger.stop()
         deadline = time.monotonic() + 60.0
         while HELPED not in told() and HALTED not in told() and time.monotonic() < deadline:
-            await stage._decide(f"storm-{time.monotonic_ns()}", 60.0)
+            await stage.ask_decision(f"storm-{time.monotonic_ns()}", 60.0)
     finally:
         await asyncio.gather(*(one.stop() for one in strangers), return_exceptions=True)
     if HELPED not in told() and HALTED not in told():

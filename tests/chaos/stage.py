@@ -132,9 +132,9 @@ class Stage:
 
     def decide(self, broker_set: str, limit_s: float = DECISION_LIMIT_S) -> float:
         """Ask every controller in turn, under one command id, until the answer is a yes; the seconds it took."""
-        return asyncio.run(self._decide(broker_set, limit_s))
+        return asyncio.run(self.ask_decision(broker_set, limit_s))
 
-    async def _decide(self, broker_set: str, limit_s: float) -> float:
+    async def ask_decision(self, broker_set: str, limit_s: float) -> float:
         me = Introduction(CLUSTER_NAME, broker_set, "127.0.0.1:1", "127.0.0.1:2", "chaos")
         command_id = uuid.uuid4()
         request = apply_broker_id(me, 1, f"127.0.0.1:1;{command_id.hex}", command_id.hex)
