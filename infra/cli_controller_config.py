@@ -15,6 +15,7 @@ from infra.cli_process import LOG_LEVELS
 from infra.cli_status import table
 from infra.controller_admin import ControllerAdmin, add_where, admin_of
 from infra.problems import EXIT_DONE, EXIT_USAGE, Problem
+from processors import settings_in_force
 
 LEVELS = (*LOG_LEVELS, "CRITICAL")
 
@@ -55,12 +56,12 @@ def pairs_of(words: list[str]) -> dict[str, str]:
     """`KEY=VALUE ...` or `KEY VALUE`."""
     if len(words) == 2 and "=" not in words[0]:
         words = ["=".join(words)]
-    pairs = {}
+    pairs: dict[str, str] = {}
     for word in words:
         key, equals, value = word.partition("=")
         if not equals or not key.strip():
             raise Problem(f"config set: {word!r} is not KEY=VALUE", "For example 'config set enableElectUncleanMaster=false'.", EXIT_USAGE)
-        pairs[key.strip()] = value.strip()
+        pairs[settings_in_force.canonical_name(key.strip())] = value.strip()
     if not pairs:
         raise Problem("config set: what?", "For example 'config set enableElectUncleanMaster=false'.", EXIT_USAGE)
     return pairs
@@ -79,6 +80,7 @@ def settings(admin: ControllerAdmin, names: list[str]) -> Result:
     """The settings in force, and which of them were ever set."""
     found = admin.state()["settings"]
     effective: dict[str, Any] = found["effective"]
+    names = [settings_in_force.canonical_name(name) for name in names]
     require_known(names, effective)
     shown = {name: {"value": value, "recorded": name in found["all"]} for name, value in sorted(effective.items()) if not names or name in names}
     if names:

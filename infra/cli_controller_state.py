@@ -9,6 +9,7 @@ import argparse
 import difflib
 import json
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from typing import Any
 
 from infra import process_status
@@ -37,7 +38,10 @@ def run(arguments: argparse.Namespace) -> int:
     admin = admin_of(arguments)
     if arguments.verb == "status":
         return _status(admin, arguments.json)
-    document = admin.state(getattr(arguments, "name", None))
+    name = getattr(arguments, "name", None)
+    document = admin.state(name)
+    if name is not None and name not in document["sets"]:
+        document = admin.state()  # to name the nearest one
     match arguments.verb:
         case "sets":
             shown = {name: one for name, one in document["sets"].items() if arguments.all or not one["tombstone"]}
@@ -73,6 +77,11 @@ def yes(value: object) -> str:
 def seconds(ms: int | None) -> str:
     """A length of time for people; -1 and None mean: not known."""
     return "never" if ms is None or ms < 0 else f"{ms / 1000:.1f} s"
+
+
+def moment(wall_ms: int) -> str:
+    """A time of a controller's clock for people."""
+    return datetime.fromtimestamp(wall_ms / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 # -- status ----------------------------------------------------------------------------------------------------------
@@ -191,7 +200,7 @@ def set_lines(name: str, one: Document) -> list[str]:
     lines += table(rows) if one["replicas"] else ["  no replicas"]
     for entry in one.get("repeated_refusals", ()):
         lines.append(f"refused {entry['count']} times and recorded once: {entry['refusal']}, code {entry['code']},"
-                     f" last {seconds(entry['last_ms'])} ago")
+                     f" last at {moment(entry['last_ms'])}")
     return lines
 
 
