@@ -16,6 +16,7 @@ from __future__ import annotations
 import argparse
 import json
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -38,6 +39,10 @@ SCENARIOS = (
     Scenario("controller-all", "java_controllers:every", "all controllers are killed while Java brokers serve"),
     Scenario("move", "java_brokers:move", "Java brokers come back at another address"),
     Scenario("wipe", "java_brokers:wipe", "a Java broker comes back with an empty disk"),
+    Scenario("mqadmin", "mqadmin_beside", "stock mqadmin's controller commands on Regent and on a Java controller, outputs compared"),
+    Scenario("routes", "name_servers", "Java brokers at both name servers: equal answers to clients, also after a failover"),
+    Scenario("import", "java_moves:way_in", "Java brokers leave a Java controller for Regent, under load, without a restart"),
+    Scenario("export", "java_moves:way_back", "Java brokers leave Regent for a fresh Java controller, under load, without a restart"),
     Scenario("client", "client_on_regent", "the Java client on Regent's own brokers, master killed twice, default and tuned settings"),
 )
 
@@ -93,6 +98,7 @@ def parse() -> argparse.Namespace:
 
 def main() -> int:
     options = parse()
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # asked to end: everything that was started ends too
     if options.list:
         for scenario in SCENARIOS:
             print(f"{scenario.name:<22} {scenario.line}")
