@@ -242,7 +242,7 @@ def steps(plans: Sequence[SetPlan], java: Sequence[str], regent: Sequence[str], 
              " Start no broker in this time."),
         Step("Prove by the brokers that nothing changed in between.", (check,), "all checks ok; otherwise it says the way back"),
         Step(f"Tell each broker its new controllers. It reads them within {BROKERS_READ_ADDRESS_S} s, without a restart,"
-             " and keeps them in its configuration file.", tuple(moves), "'the config ... is updated' from each"),
+             " and keeps them in its configuration file.", tuple(moves), "'update broker config success' from each"),
         Step("Wait until all have arrived, then they are run from here.", (check, f"regent controller sets --controller '{target}'"),
              "arrived: all; master, epoch and members as before"),
         Step("Put the new address into whatever deploys the brokers, and retire the Java controllers. Way back before the"
