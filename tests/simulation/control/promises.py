@@ -16,6 +16,7 @@ from events.commands import ElectMaster
 from events.outcomes import LABEL_AT_RISK, LABEL_REPEAT
 from processors.core_context import REQUEST_DEADLINE_MS
 from processors.state import BrokerSet, ControllerState, check_invariants
+from tests.simulation.control.calls import Calls
 from tests.simulation.control.hearing import Hearing
 from tests.simulation.control.readings import Readings
 from tests.simulation.world import InvariantBroken
@@ -45,6 +46,7 @@ class Promises:
         self.realm, self.world = realm, realm.world
         self.readings = Readings(realm.world)
         self.hearing = Hearing(realm.world)
+        self.calls = Calls()
         self.published_offset = -1
         self.log_offset = -1
         self._digests: dict[int, bytes] = {}
@@ -70,6 +72,8 @@ class Promises:
         self._count(applied)
         self._decided_once(applied)
         self._claimed_as_expected(before, state, applied)
+        self._elected_alive(applied)
+        self.calls.decided(applied)
         problems = check_invariants(state)
         if problems:
             raise InvariantBroken(f"offset {offset}: {problems}")
@@ -111,6 +115,16 @@ class Promises:
         expected = getattr(applied.record, "expected_term", None)
         if expected != before.term or state.term != before.term + 1:
             raise InvariantBroken(f"offset {applied.offset}: a claim that expected term {expected} made {state.term} of {before.term}")
+
+    def _elected_alive(self, applied: Applied) -> None:
+        """D8: whoever is elected was alive as its issuer saw it, in its present start (S5), or asks itself."""
+        record, outcome = applied.record, applied.outcome
+        if not isinstance(record, ElectMaster) or not outcome.changes or LABEL_REPEAT in outcome.labels:
+            return
+        alive = {row.broker_id for row in record.evidence if row.alive}
+        chosen = next((one.broker_id for one in outcome.candidates if one.chosen), None)
+        if chosen is not None and chosen not in alive and (record.designate or chosen != record.broker_id):
+            raise InvariantBroken(f"offset {applied.offset}: {record.broker_name} gets {chosen} as master, alive are {sorted(alive)}")
 
     def _ids_and_epochs(self, offset: int, known: BrokerSet, outcome: Outcome) -> None:
         """S7, S9: ids are given once, epochs and the next id never fall, also over a tombstone."""
@@ -214,6 +228,7 @@ class Promises:
 
     def asked(self, request: RemotingCommand) -> int:
         """To be kept with the question: what anybody had been told of before it was asked."""
+        self.calls.made(request)
         return self.readings.floor(request)
 
     def answered(self, name: str, request: RemotingCommand, answer: RemotingCommand, floor: int) -> None:
