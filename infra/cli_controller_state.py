@@ -193,6 +193,7 @@ def set_lines(name: str, one: Document) -> list[str]:
         f"set {name} of cluster {one['cluster']}: {master}, epoch {one['master_epoch']} (highest ever seen {one['highest_epoch_seen']})",
         f"in sync {ids_text(one['sync_state_set'])}, set epoch {one['sync_state_set_epoch']}, next id {one['next_broker_id']}",
         *(f"note: {note}" for note in notes_of(one)),
+        *(["note: imported; nothing was decided about it since"] if one.get("imported") else []),
     ]
     rows = [("  ID", "ROLE", "ADDRESS", "HA ADDRESS", "ALIVE", "WHY", "SILENT", "IN SYNC", "CLEAN", "EPOCH", "END", "CONFIRMED", "PRIORITY", "KIND")]
     for replica in one["replicas"]:

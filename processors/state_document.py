@@ -87,7 +87,6 @@ def _set(
         "sync_state_set_epoch": broker_set.sync_state_set_epoch,
         "highest_epoch_seen": broker_set.highest_epoch_seen,
         "at_risk": context.is_at_risk(broker_set.broker_name),
-        "imported": broker_set.imported,
         "unclean_members": list(broker_set.unclean_members),
         "master_restarted": broker_set.master_restarted,
         "imported": broker_set.imported,
