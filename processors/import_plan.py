@@ -123,8 +123,8 @@ def _here_check(seen: JavaSet, presence: str) -> Check:
     texts = {NEW: "not here yet", SAME: "here already, the same", AGAIN: "here from an earlier import, to be read again",
              CONFLICT: "here already, and different"}
     return Check("place", presence != CONFLICT, f"{seen.name}: {texts[presence]}",
-                 "If its brokers heartbeat here, it is run from here and nothing is to be imported. If it was cleaned away here, its"
-                 " epochs must not fall back: have it elect once more there (mqadmin electMaster), then import.")
+                 "If its brokers heartbeat here, it is run from here and nothing is to be imported. Otherwise its epochs stand"
+                 " for something else here: have it elect there until they are above ours (mqadmin electMaster), then import.")
 
 
 def _presence(seen: JavaSet, here: Mapping[str, Any] | None) -> str:
@@ -140,9 +140,18 @@ def _presence(seen: JavaSet, here: Mapping[str, Any] | None) -> str:
               tuple((one.broker_id, one.address) for one in seen.replicas))
     if known == wanted:
         return SAME
-    falls = seen.master_epoch < here["master_epoch"] or seen.sync_state_set_epoch < here["sync_state_set_epoch"]
-    untouched = here["imported"] and not arrived(here)
-    return AGAIN if untouched and not falls and seen.next_broker_id >= here["next_broker_id"] else CONFLICT
+    return AGAIN if _may_be_read_again(seen, here) else CONFLICT
+
+
+def _may_be_read_again(seen: JavaSet, here: Mapping[str, Any]) -> bool:
+    """Nobody has arrived, nothing falls, and no epoch would stand for two masters or two sets (S13)."""
+    master_moved = seen.master_epoch - here["master_epoch"]
+    set_moved = seen.sync_state_set_epoch - here["sync_state_set_epoch"]
+    return (
+        here["imported"] and not arrived(here) and seen.next_broker_id >= here["next_broker_id"]
+        and (master_moved > 0 or (master_moved == 0 and seen.master_id == here["master"]))
+        and (set_moved > 0 or (set_moved == 0 and seen.sync_state_set == tuple(here["sync_state_set"])))
+    )  # fmt: skip
 
 
 def _fields(seen: JavaSet, brokers: Mapping[str, BrokerFacts | None], source: str) -> dict[str, Any]:

@@ -68,7 +68,7 @@ def test_a_second_run_finds_the_set_as_it_is() -> None:
     assert plan.is_ready and plan.presence == SAME
 
 
-@pytest.mark.parametrize("change", [{"master": 1}, {"master_epoch": 4}, {"sync_state_set": [2]}, {"next_broker_id": 4}, {"sync_state_set_epoch": 8}])
+@pytest.mark.parametrize("change", [{"master": 1, "master_epoch": 4}, {"master_epoch": 4}, {"sync_state_set": [2], "sync_state_set_epoch": 8}, {"next_broker_id": 4}])
 def test_what_was_imported_and_not_touched_since_is_read_again(change: dict[str, Any]) -> None:
     plan = import_plan.plan_set(SEEN, BROKERS, here(imported=True, **change), "j:1")
     assert plan.presence == AGAIN and plan.is_ready
@@ -79,6 +79,8 @@ def test_what_was_imported_and_not_touched_since_is_read_again(change: dict[str,
     [
         here(master=1),
         here(imported=True, master_epoch=6),
+        here(imported=True, master=1),
+        here(imported=True, sync_state_set=[2]),
         here(imported=True, next_broker_id=6),
         here(imported=True, sync_state_set_epoch=10),
         here(imported=True, master=1, replicas=[{"id": 1, "address": "h1:1", "alive": True, "reason": "heartbeat"}]),
