@@ -118,7 +118,7 @@ class _Source:
         self._add(depth + 1, "q = data[p + 1]", "if 0 < q < 128:")
         self._add(depth + 2, "q = (q << 7) + data[p] - 0x80", f"{target} = (q >> 1) ^ -(q & 1)", "p += 2")
         self._add(depth + 1, "else:")
-        self._add(depth + 2, f"{target} = data[p + 2]", f"if 0 < {target} < 128:")
+        self._add(depth + 2, f"{target} = data[p + 2]", f"if q > 127 and 0 < {target} < 128:")
         self._add(depth + 3, f"q = data[p] + (q << 7) + ({target} << 14) - 0x4080")
         self._add(depth + 3, f"{target} = (q >> 1) ^ -(q & 1)", "p += 3")
         self._add(depth + 2, f"else: {target}, p = wide(data, p)")

@@ -123,6 +123,7 @@ def test_bytes_that_are_read_are_read_as_fastavro_does(data):
     "body",
     [
         pytest.param(b"\x80\x00\x02", id="a number in more bytes than it needs"),
+        pytest.param(b"\x80\x00\x02\x02", id="the same where three bytes would fit what follows"),
         pytest.param(b"\x80\x80\x00\x02", id="the same in three"),
         pytest.param(b"\x80\x80\x80\x00\x02", id="the same in four"),
         pytest.param(b"\xff" * 9 + b"\x01\x02", id="a number wider than 63 bits"),
