@@ -6,6 +6,7 @@ Refuses to know: what the settings do, and what RocketMQ calls them (`rocketmq_n
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from ipaddress import ip_network
 from pathlib import Path
@@ -26,6 +27,9 @@ __all__ = ["ConfigError", "ControllerConfig", "load"]
 PROPERTIES_SUFFIXES = (".properties", ".conf")
 _Read = tuple[dict[str, Any], dict[str, str], list[str]]
 ANY_HOSTS = ("0.0.0.0", "::")
+LABEL_NAME = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]{0,63}")
+OWN_LABELS = frozenset({"address", "group", "peer_id", "otel_scope_name", "le", "cluster", "broker_set", "election_result", "request_type"})
+"""Labels that RocketMQ's series have anyway."""
 
 
 class ControllerConfig(BaseModel):
@@ -47,6 +51,7 @@ class ControllerConfig(BaseModel):
     advertise: str = ""
     http_listen: str = ""
     http_advertise: str = ""
+    metrics_labels: dict[str, str] = {}
     peers: dict[str, str] = {}
     peers_http: dict[str, str] = {}
     advertise_by_network: dict[str, str] = {}
@@ -88,6 +93,14 @@ class ControllerConfig(BaseModel):
     def _addresses(cls, value: dict[str, str]) -> dict[str, str]:
         for address in value.values():
             split_address(address)
+        return value
+
+    @field_validator("metrics_labels")
+    @classmethod
+    def _label_names(cls, value: dict[str, str]) -> dict[str, str]:
+        for name in value:
+            if not LABEL_NAME.fullmatch(name) or name in OWN_LABELS:
+                raise ValueError(f"{name!r} cannot be the name of a label")
         return value
 
     @field_validator("kafka", mode="before")
@@ -139,7 +152,7 @@ class ControllerConfig(BaseModel):
             "controllerStorePath": str(self.data_dir),
             "controllerRequestThreadPoolQueueCapacity": str(self.requests_max),
             "serverChannelMaxIdleTimeSeconds": str(self.idle_timeout_ms // 1000),
-            **metrics_names(self.http_listen),
+            **metrics_names(self.http_listen, self.metrics_labels),
             **{KAFKA_PREFIX + name: value for name, value in self.kafka.items()},
         }
 

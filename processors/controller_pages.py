@@ -64,7 +64,7 @@ class ControllerPages:
         more: Mapping[str, Route] | None = None,
     ) -> None:
         self._metrics, self._data_dir = metrics, config.data_dir
-        self._who = {"address": config.advertised, "group": config.cluster_id, "peer_id": config.controller_id}
+        self._who = {"address": config.advertised, "group": config.cluster_id, "peer_id": config.controller_id, **config.metrics_labels}
         self._figures, self._log = figures, log
         routes: dict[str, Route] = {
             "/metrics": self._show_metrics, "/healthz": self._health, "/readyz": self._readiness,

@@ -23,7 +23,7 @@ WITH_MEANING = frozenset(
     {
         "bindAddress", "configBlackList", "controllerDLegerGroup", "controllerDLegerPeers", "controllerDLegerSelfId",
         "controllerRequestThreadPoolQueueCapacity", "controllerStorePath", "controllerType", "jRaftControllerRPCAddr",
-        "jRaftGroupId", "jRaftInitConf", "jRaftServerId", "listenPort", "metricsExporterType",
+        "jRaftGroupId", "jRaftInitConf", "jRaftServerId", "listenPort", "metricsExporterType", "metricsLabel",
         "metricsPromExporterHost", "metricsPromExporterPort", "serverChannelMaxIdleTimeSeconds",
     }
 )  # fmt: skip
@@ -43,7 +43,6 @@ WITHOUT_MEANING: Mapping[str, str] = {
     "metricGrpcExporterTimeOutInMills": "metrics are served as Prometheus text",
     "metricGrpcExporterIntervalInMills": "metrics are served as Prometheus text",
     "metricLoggingExporterIntervalInMills": "metrics are served as Prometheus text",
-    "metricsLabel": "labels are added where metrics are collected",
     "metricsInDelta": "metrics are served as Prometheus text",
     "serverAsyncSemaphoreValue": "limits are built in",
     "serverCallbackExecutorThreads": "one loop serves all requests",
@@ -190,14 +189,24 @@ def _metrics(given: Mapping[str, str], done: Translated) -> None:
         done.fields["http_listen"] = f"{host}:{port}"
     elif kind != "DISABLE":
         done.notes.append(f"metricsExporterType {kind} is not served: PROM is, and http_listen")
+    labels: dict[str, str] = {}
+    for pair in filter(None, (one.strip() for one in given.get("metricsLabel", "").split(","))):
+        name, colon, value = pair.partition(":")
+        if colon and ":" not in value:
+            labels[name] = value
+        else:
+            done.notes.append(f"metricsLabel {pair!r} is not name:value and left out, as Java does")
+    if labels:
+        done.fields["metrics_labels"] = labels
 
 
-def metrics_names(http_listen: str) -> dict[str, str]:
-    """The three names of RocketMQ's Prometheus exporter for where our HTTP front listens; empty: off."""
+def metrics_names(http_listen: str, labels: Mapping[str, str]) -> dict[str, str]:
+    """RocketMQ's names for where our HTTP front listens (empty: off), and for the labels of its series."""
+    told = {"metricsLabel": ",".join(f"{name}:{value}" for name, value in labels.items())} if labels else {}
     if not http_listen:
-        return {"metricsExporterType": "DISABLE"}
+        return {"metricsExporterType": "DISABLE", **told}
     host, _, port = http_listen.rpartition(":")
-    return {"metricsExporterType": "PROM", "metricsPromExporterHost": host, "metricsPromExporterPort": port}
+    return {"metricsExporterType": "PROM", "metricsPromExporterHost": host, "metricsPromExporterPort": port, **told}
 
 
 def _number(given: Mapping[str, str], name: str) -> int:

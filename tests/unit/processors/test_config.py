@@ -137,3 +137,9 @@ def test_the_effective_configuration_is_a_properties_text_without_secrets(tmp_pa
 def test_the_http_port_is_told_where_others_reach_it(given: dict[str, str], told: str) -> None:
     config = ControllerConfig(controller_id="c1", data_dir=Path("d"), kafka={"bootstrap.servers": "k:1"}, **given)  # type: ignore[arg-type]
     assert config.http_advertised == told
+
+
+@pytest.mark.parametrize("name", ["1a", "a-b", "", "peer_id", "le"])
+def test_a_label_that_prometheus_or_java_would_not_take_is_refused(name: str) -> None:
+    with pytest.raises(ValueError, match="cannot be the name of a label"):
+        ControllerConfig(controller_id="c1", data_dir=Path("d"), kafka={"bootstrap.servers": "k:1"}, metrics_labels={name: "x"})

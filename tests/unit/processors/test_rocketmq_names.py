@@ -2,7 +2,7 @@
 
 import pytest
 
-from processors.rocketmq_names import Contradiction, is_known, translate
+from processors.rocketmq_names import Contradiction, is_known, metrics_names, translate
 
 STOCK = {
     "controllerDLegerGroup": "group1", "controllerDLegerPeers": "n0-10.0.0.1:9878;n1-10.0.0.2:9868;n2-10.0.0.3:9858",
@@ -82,3 +82,10 @@ def test_a_contradiction_is_one_clear_line(given: dict[str, str], said: str) -> 
 def test_which_names_are_known() -> None:
     assert all(map(is_known, ("listenPort", "enableElectUncleanMaster", "kafka.ssl.ca.location", "jRaftGroupId")))
     assert not is_known("brokerIP1") and not is_known("data_dir")
+
+
+def test_labels_of_the_metrics_are_taken_and_what_is_no_pair_is_noted() -> None:
+    done = translate({"metricsLabel": "zone:a,rack:7,broken,a:b:c"})
+    assert done.fields["metrics_labels"] == {"zone": "a", "rack": "7"}
+    assert [note.split("'")[1] for note in done.notes] == ["broken", "a:b:c"]
+    assert metrics_names("", {"zone": "a", "rack": "7"})["metricsLabel"] == "zone:a,rack:7"
