@@ -4,11 +4,13 @@ SHELL := /bin/sh
 PYTHON ?= $(firstword $(foreach p,python3.11 python3.12 python3.13 python3,$(if $(shell command -v $(p)),$(p))))
 V := .venv/bin
 PYTEST := $(V)/python -m pytest --quiet
-SIMULATION_BUDGET_S ?= 150
+SIMULATION_BUDGET_S ?= 90
+CONTROL_BUDGET_S ?= 60
 # the same worlds for everyone; `make simulate` and SIMULATION_FROM= (empty: by chance) look for new ones
 SIMULATION_FROM ?= 1
 SEEDS ?= 20
 FROM ?= 1
+WORLDS ?= cluster control
 ARGS ?=
 
 # run SCRIPT ARGUMENTS, or say that it has not landed yet
@@ -36,7 +38,7 @@ test-parts:
 	$(PYTEST) tests/house tests/unit tests/conformance $(wildcard tests/golden tests/property)
 
 test-simulation:
-	REGENT_SIMULATION_BUDGET_S=$(SIMULATION_BUDGET_S) REGENT_SIMULATION_FROM=$(SIMULATION_FROM) $(PYTEST) tests/simulation
+	REGENT_SIMULATION_BUDGET_S=$(SIMULATION_BUDGET_S) REGENT_CONTROL_BUDGET_S=$(CONTROL_BUDGET_S) REGENT_SIMULATION_FROM=$(SIMULATION_FROM) $(PYTEST) tests/simulation
 
 test-integration:
 	$(PYTEST) --durations=8 tests/integration
@@ -46,8 +48,9 @@ unit: setup ## house and unit tests only (ARGS go to pytest)
 	$(PYTEST) tests/house tests/unit $(ARGS)
 
 .PHONY: simulate
-simulate: setup ## the deterministic simulation: SEEDS=n FROM=k
-	$(call run_script,tests/simulation/run.py,--seeds $(SEEDS) --from $(FROM))
+simulate: setup ## the deterministic simulation, whole clusters and the control plane alone: SEEDS=n FROM=k (WORLDS=control: that one only)
+	@for script in $(patsubst %,tests/simulation/%.py,$(subst control,control/run,$(subst cluster,run,$(WORLDS)))); do \
+	  $(V)/python $$script --seeds $(SEEDS) --from $(FROM) || exit $$?; done
 
 .PHONY: interop
 interop: setup ## RocketMQ's own Java client against Regent while its master is killed

@@ -83,7 +83,7 @@ def report_failure(world: World, error: BaseException, out: Callable[[str], None
     for line in list(world.trace)[-lines:]:
         out(line)
     out(f"seed {world.seed} FAILED: {error}")
-    out(f"repeat it alone: make simulate SEEDS=1 FROM={world.seed}")
+    out(f"repeat it alone: make simulate WORLDS=cluster SEEDS=1 FROM={world.seed}")
 
 
 @dataclass(slots=True)

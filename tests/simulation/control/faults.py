@@ -291,6 +291,10 @@ class Faults:
             self._did("retire", replicas.name)
             self.operator.retire(replicas)
 
+    def _do_odd(self) -> None:
+        self._did("odd")
+        self.operator.odd(self._set())
+
     def _do_transfer(self) -> None:
         self._did("transfer")
         self.operator.transfer()

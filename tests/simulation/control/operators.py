@@ -67,6 +67,29 @@ class OperatorNode(Process):
     def activate(self, version: int) -> None:
         self.wish("activate", asks.activate_rules(version))
 
+    def odd(self, replicas: ReplicaSet) -> None:
+        """What no broker asks for; it must be refused, or change nothing."""
+        known = self.realm.newest_state().sets.get(replicas.name)
+        if known is None or known.tombstone:
+            return
+        name, master, epochs = known.broker_name, known.master_broker_id or 1, (known.master_epoch, known.sync_state_set_epoch)
+        others = [one for one in known.sync_state_set if one != known.master_broker_id] or [777]
+        self.wish("odd", self.world.chance.choice([
+            asks.alter(name, master, *epochs, others),
+            asks.alter(name, master, epochs[0] - 1, epochs[1], [master]),
+            asks.alter(name, others[0], *epochs, others),
+            asks.alter(name, master, *epochs, [master, 777]),
+            asks.apply_id(name, known.next_broker_id + 90, "nobody:1;1"),
+            asks.apply_id(name, 1, "nobody:1;1"),
+            asks.register(name, 1 << 20, "nobody:1"),
+            asks.register("nobody-knows", 1, "nobody:1"),
+            asks.elect(name, 777),
+            asks.elect(name, -1, True),
+            asks.clean(name, str(master)),
+            asks.clean("nobody-knows", "1"),
+            asks.clean(name, ";"),
+        ]))  # fmt: skip
+
     def clean(self, broker: BrokerNode) -> None:
         """A broker that is gone for good; its machine comes back with an empty disk."""
         broker_id = broker.broker_id

@@ -13,18 +13,15 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from brokers.remoting.codes import ResponseCode
-from events.changes import BrokersCleaned
-from processors import decide, decide_cluster, decide_replicas, elect_candidates, evolve, snapshot_codec
+from events.changes import BrokersCleaned, SyncStateSetAltered
+from processors import decide, decide_cluster, decide_replicas, decide_sync_set, elect_candidates, evolve, snapshot_codec
 from processors.admin_desk import AdminDesk
-from processors.claim_desk import ClaimDesk
 from processors.core import ControllerCore
 from processors.decide_refusals import Decision, Refusal
 from processors.fold import Folder
 from processors.fold_repeats import RecentCommands
 from processors.forwarding import ForwardingDesk
 from processors.leadership import Leadership
-from processors.liveness import Liveness
 from processors.mass_silence import MassSilence
 from processors.outcome_backlog import OutcomeBacklog
 from processors.read_barrier import ReadBarrier
@@ -46,6 +43,9 @@ DEAF = Mix({"cut_leader_from_brokers": 1}, every_ms=(1_500, 3_000), trouble_one_
 SNAPSHOTS = Mix({"bad_snapshot": 3, "kill_leader": 1}, every_ms=(300, 1_200))
 UPGRADES = Mix({"upgrade": 3, "transfer": 1}, every_ms=(300, 1_500), trouble_one_in=0)
 CLOCKS = Mix({"clock_jump": 4, "cut_leader_from_log": 2, "isolate": 1}, every_ms=(200, 1_000), trouble_one_in=0)
+FORMER = Mix({"kill_leader": 3, "kill_all_controllers": 1, "kill_master": 1}, every_ms=(200, 900))
+POWER = Mix({"lose_power": 4, "kill_master": 1}, every_ms=(150, 700), trouble_one_in=0)
+ODD = Mix({"odd": 1}, every_ms=(20, 150), trouble_one_in=0)
 STUCK = Mix({"stuck_reader": 4, "transfer": 1, "log_leader": 1}, every_ms=(200, 900), trouble_one_in=3)
 HANDED_ON = Mix({"transfer": 4, "pause_leader": 3, "kill_leader": 2, "kill_master": 2}, every_ms=(60, 400), trouble_one_in=3)
 
@@ -179,12 +179,25 @@ def waiting_for_the_log_has_no_end(patch: Patch) -> None:
     patch.setattr(ReadBarrier, "expired", lambda self, now_ms: [])
 
 
-def a_leader_that_is_out_of_reach_of_the_log_is_kept(patch: Patch) -> None:
-    patch.setattr(ReadDesk, "is_able", lambda self, since_ms=0: True)
-
-
 def an_unclean_replica_stays_a_member(patch: Patch) -> None:
     patch.setattr(decide_replicas, "_is_unclean_start", lambda replica, command: False)
+
+
+def a_master_may_leave_its_set(patch: Patch) -> None:
+    alter = decide_sync_set.alter_sync_state_set
+
+    def willing(state: Any, command: Any) -> Decision:
+        decision = alter(state, command)
+        if decision.refusal is not Refusal.SET_WITHOUT_MASTER:
+            return decision
+        known = state.sets[command.broker_name]
+        members = tuple(command.new_sync_state_set)
+        change = SyncStateSetAltered(
+            known.broker_name, members, known.sync_state_set_epoch + 1, (), (), "PROPOSED", (), known.highest_epoch_seen
+        )
+        return Decision(changes=(change,))
+
+    patch.setattr(decide_sync_set, "alter_sync_state_set", willing)
 
 
 PLANTED: Mapping[str, Planted] = {
@@ -204,9 +217,10 @@ PLANTED: Mapping[str, Planted] = {
         Planted(a_forwarded_command_has_no_id, HANDED_ON, 40, Shape(java_sets=6)),
         Planted(publishing_goes_on_behind_what_was_applied, LEADERS, 20),
         Planted(rules_become_active_while_a_controller_lacks_them, UPGRADES, 10, Shape(rules=(1,))),
-        Planted(a_former_life_leads_on, LEADERS, 20),
+        Planted(a_former_life_leads_on, FORMER, 20),
         Planted(waiting_for_the_log_has_no_end, LEADERS, 10),
-        Planted(an_unclean_replica_stays_a_member, DISKS, 20),
+        Planted(an_unclean_replica_stays_a_member, POWER, 20),
+        Planted(a_master_may_leave_its_set, ODD, 10),
     )
 }
 

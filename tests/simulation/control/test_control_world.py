@@ -1,0 +1,79 @@
+"""Control planes under one seed each: as many as fit the budget, and the proof that a seed says all.
+
+REGENT_CONTROL_BUDGET_S: seconds for the series (default 60); REGENT_SIMULATION_FROM: its first seed (default: by chance,
+printed). A failing seed replays alone: `make simulate WORLDS=control SEEDS=1 FROM=<seed>`.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from random import SystemRandom
+
+import pytest
+
+from tests.simulation.control.coverage import NOT_PRODUCED, everything, missing, required
+from tests.simulation.control.run import Report, run_many, run_world
+from tests.simulation.test_simulation import say
+from tests.simulation.world import World
+
+BUDGET_S = float(os.environ.get("REGENT_CONTROL_BUDGET_S", "60"))
+FROM = os.environ.get("REGENT_SIMULATION_FROM")
+SEEDS_MAX = 1_000_000_000
+KNOWN_SEEDS = (3, 4)
+SHORT_MS = 5_000
+ROOT = Path(__file__).resolve().parents[3]
+ONE_HASH = (
+    "from tests.simulation.control.run import run_world; from tests.simulation.world import World\n"
+    "print(run_world(World({seed}), faulty_ms={faulty_ms}).trace_hash)"
+)
+
+pytestmark = [pytest.mark.simulation, pytest.mark.timeout(BUDGET_S * 2 + 300)]
+
+
+@pytest.fixture(scope="module")
+def series(request: pytest.FixtureRequest) -> Report:
+    """All worlds that fit the budget, from one first seed."""
+    first = int(FROM) if FROM else SystemRandom().randrange(SEEDS_MAX)
+    say(request, f"control plane: seeds from {first}, {BUDGET_S:.0f} s")
+    report = run_many(first, None, BUDGET_S, lambda line: say(request, line), until_covered=True)
+    say(request, report.summary())
+    return report
+
+
+def test_every_promise_holds_in_every_control_plane(series: Report) -> None:
+    assert series.failed_seed is None, f"make simulate WORLDS=control SEEDS=1 FROM={series.failed_seed}"
+    assert series.counts["seeds"] > 0
+    assert series.counts["data.acknowledged"] > 0
+
+
+def test_everything_that_can_happen_to_a_control_plane_did_happen(series: Report) -> None:
+    assert series.failed_seed is None, "the series ended early"
+    unseen = missing(series.counts)
+    assert not unseen, f"never seen in {series.counts['seeds']} worlds: {', '.join(unseen)}"
+
+
+def test_what_was_never_seen_is_named_and_every_exception_is_still_one() -> None:
+    assert missing({}) == required()
+    assert missing(dict.fromkeys(required(), 1)) == []
+    assert set(NOT_PRODUCED) <= set(everything()), "an exception for something that does not exist"
+    assert all(NOT_PRODUCED.values()), "an exception without a reason"
+
+
+@pytest.mark.parametrize("seed", KNOWN_SEEDS)
+def test_the_same_seed_gives_the_same_control_plane(seed: int) -> None:
+    once, again = (run_world(World(seed), faulty_ms=SHORT_MS) for _ in range(2))
+    assert once.trace_hash == again.trace_hash
+    assert once.steps == again.steps > 1_000
+
+
+@pytest.mark.parametrize("hash_seed", ["1", "4711"])
+def test_the_control_plane_does_not_depend_on_the_hash_seed_of_python(hash_seed: str) -> None:
+    seed = KNOWN_SEEDS[0]
+    there = subprocess.run(
+        [sys.executable, "-c", ONE_HASH.format(seed=seed, faulty_ms=SHORT_MS)],
+        env={**os.environ, "PYTHONHASHSEED": hash_seed}, cwd=ROOT, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert there.stdout.strip() == run_world(World(seed), faulty_ms=SHORT_MS).trace_hash
