@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
@@ -16,7 +17,9 @@ from brokers.remoting.connection import RemotingError
 
 CALL_TIMEOUT_MS = 5_000
 WITHIN_S = 120.0
-PAUSE_S = 0.1
+PAUSE_S = 0.2
+UNKNOWN = 1
+"""The code of an answer that came without a decision: it may still be taken."""
 HEARTBEAT_TIMEOUT_MS = 120_000
 CLUSTER = "chaos"
 
@@ -73,14 +76,16 @@ class ScriptedSet:
     async def _ask(
         self, code: int, ext: dict[str, str], deadline: float, before: Callable[[], object] | None = None
     ) -> RemotingCommand:
-        """Ask until the answer is a yes, each time the next controller, as brokers do."""
-        why = "no answer"
+        """Ask until the answer is a yes, each time the next controller, under one command id, as brokers do."""
+        why, ext = "no answer", {**ext, "regentCommandId": uuid.uuid4().hex}
         while time.monotonic() < deadline:
             try:
                 answer = await self._client.call(self._controllers[self._at], RemotingCommand.request(code, dict(ext)), CALL_TIMEOUT_MS)
                 if answer.code == 0:
                     return answer
                 why = f"code {answer.code} {answer.remark or ''}"
+                if answer.code != UNKNOWN:
+                    ext["regentCommandId"] = uuid.uuid4().hex  # That one was refused; this is another attempt.
             except RemotingError as error:
                 why = str(error)
             self._result.asked_again += 1
