@@ -40,6 +40,7 @@ PULSES_MAX = 50_000
 """A flood of invented names must not grow memory without end."""
 OWN_STALL_MS = 1_000
 """A gap between two ticks above this is our own standstill and is not held against anybody."""
+COUNT_EVERY_MS = 500
 PROBE_AGAIN_MS = (30, 100, 300, 1_000)
 """A dying process may close its listening socket after the connection: ask again a few times."""
 
@@ -53,9 +54,18 @@ class Liveness:
         self._ticked_ms: int | None = None
         self._probing: set[str] = set()
         self._refused: set[str] = set()
+        self._counted: tuple[int, int] = (0, 0)
 
     def pulse(self, key: BrokerKey) -> Pulse | None:
         return self._pulses.get(key)
+
+    def heard_count(self, now_ms: int) -> int:
+        """How many replicas are heard, as it was counted within the last `COUNT_EVERY_MS`."""
+        due_ms, count = self._counted
+        if now_ms >= due_ms:
+            count = sum(1 for pulse in self._pulses.values() if pulse.is_alive(now_ms))
+            self._counted = now_ms + COUNT_EVERY_MS, count
+        return count
 
     def pulses(self) -> Iterator[Pulse]:
         return iter(self._pulses.values())

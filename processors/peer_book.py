@@ -27,6 +27,7 @@ class PeerWord:
     applied_offset: int
     networks: tuple[tuple[str, str], ...]
     http_address: str
+    brokers_heard: int
 
 
 class PeerBook:
@@ -49,6 +50,7 @@ class PeerBook:
             applied_offset=next(iter(_numbers(ext.get("appliedOffset", ""))), -1),
             networks=networks_of(ext.get("networks", "")),
             http_address=ext.get("httpAddress", "")[:TEXT_CHARS_MAX],
+            brokers_heard=next(iter(_numbers(ext.get("brokersHeard", ""))), 0),
         )
 
     def last_word(self, peer_id: str) -> PeerWord | None:

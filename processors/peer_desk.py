@@ -51,6 +51,7 @@ class PeerDesk:
             "term": str(context.state.term),
             "appliedOffset": str(context.folder.offset),
             "publishedOffset": str(published_offset),
+            "brokersHeard": str(context.liveness.heard_count(context.now_ms)),
             "release": context.config.release,
             "rules": ",".join(map(str, context.config.supported_rules)),
             "networks": networks_text(context.config.networks),

@@ -1,4 +1,4 @@
-"""Handing leadership over on an operator's wish (request 19008).
+"""Handing leadership over: on an operator's wish (request 19008), or because this leader hears too few brokers.
 
 Responsible for: choosing who is asked to claim, and telling the operator once another one leads.
 Refuses to know: whether the claim wins (the fold); the way is an ordinary claim, so nothing rests on this.
@@ -13,8 +13,10 @@ from brokers.remoting.command import RemotingCommand
 from processors import effects as fx
 from processors.claim_desk import ClaimDesk
 from processors.core_context import CoreContext
+from processors.deaf_leader import DeafLeader
 from processors.effects import Effect
 from processors.gateway import BadRequest, Fields
+from processors.peer_book import PeerWord
 from processors.pending import Waiter
 
 INVITED_IN_TERM = "claimInTerm"
@@ -36,6 +38,7 @@ class TransferDesk:
         self._context = context
         self._claims = claims
         self._waiting: list[_Transfer] = []
+        self._deaf = DeafLeader()
 
     @staticmethod
     def is_invitation(request: RemotingCommand) -> bool:
@@ -56,12 +59,33 @@ class TransferDesk:
             raise BadRequest("too many transfers are under way", ResponseCode.SYSTEM_BUSY)
         deadline_ms = waiter.answer_by_ms(context.config.request_deadline_ms, context.now_ms)
         self._waiting.append(_Transfer(waiter, context.state.term, target, deadline_ms))
+        return self._offer(target, "on an operator's wish")
+
+    def _offer(self, target: str, why: str) -> list[Effect]:
+        context = self._context
         ext = {INVITED_IN_TERM: str(context.state.term)}
         word = RemotingCommand.request(RequestCode.REGENT_TRANSFER_LEADERSHIP, ext, oneway=True)
         return [
-            fx.Note("info", f"leadership is offered to {target} on an operator's wish"),
+            fx.Note("info", f"leadership is offered to {target} {why}"),
             fx.TellPeer(context.leadership.peers[target].address, word),
         ]
+
+    def _step_aside(self) -> list[Effect]:
+        """A leader that is cut from the brokers, while another controller is not, leaves it to that one (design D8)."""
+        context = self._context
+        if not context.is_active:
+            self._deaf.forget()
+            return []
+        own = context.liveness.heard_count(context.now_ms)
+        heard = {peer: word.brokers_heard for peer, word in self._able().items()}
+        target = self._deaf.successor(own, heard, context.now_ms)
+        return [] if target is None else self._offer(target, f"that hears {heard[target]} brokers; {own} are heard here")
+
+    def _able(self) -> dict[str, PeerWord]:
+        """The other controllers that are heard and reach the log."""
+        context = self._context
+        words = {peer: context.peer_book.word(peer, context.now_ms) for peer in context.leadership.peers}
+        return {peer: word for peer, word in words.items() if word is not None and word.able}
 
     def _target(self, named: str | None) -> str:
         context = self._context
@@ -70,11 +94,7 @@ class TransferDesk:
         peers = context.leadership.peers
         if named is not None and named not in peers:
             raise BadRequest(f"no controller {named} is configured here; there are {', '.join(sorted(peers))}")
-        words = {
-            peer: word
-            for peer in peers
-            if (word := context.peer_book.word(peer, context.now_ms)) is not None and word.able
-        }
+        words = self._able()
         if named is not None:
             if named not in words:
                 raise BadRequest(f"{named} is not heard, or does not reach the log")
@@ -92,11 +112,11 @@ class TransferDesk:
         }
 
     def settle(self) -> list[Effect]:
-        """Answer those whose wish has come true, or whose time is over."""
+        """Answer those whose wish has come true, or whose time is over; hand over when this leader is deaf."""
+        effects = self._step_aside()
         if not self._waiting:
-            return []
+            return effects
         context = self._context
-        effects: list[Effect] = []
         staying: list[_Transfer] = []
         for one in self._waiting:
             request = one.waiter.request

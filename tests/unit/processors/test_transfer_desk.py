@@ -67,3 +67,15 @@ def test_a_claim_that_never_comes_ends_the_wait() -> None:
     leader.pass_time(3_000)
     replies = [one.response for one in leader.take(fx.Reply)]
     assert [one.code for one in replies] == [1] and "c2 has not claimed" in (replies[0].remark or "")
+
+
+def test_d8_a_leader_that_hears_far_fewer_brokers_than_another_controller_steps_aside() -> None:
+    leader, c2, _ = trio()
+    for _ in range(20):
+        ext = {"controllerId": "c2", "active": "false", "able": "true", "term": "1", "appliedOffset": "1", "brokersHeard": "18"}
+        leader.request(19001, ext, conn=9, oneway=True)
+        leader.tick(100)
+    words = [one for one in leader.take(fx.TellPeer) if one.command.code == 19008]
+    assert [one.address for one in words] == ["c2:9878"], "one offer at a time"
+    c2.request(19008, words[0].command.ext, oneway=True)
+    assert c2.core.is_active and c2.published[-1].cause == "leadership_transferred"
