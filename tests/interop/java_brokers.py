@@ -11,7 +11,6 @@ from brokers.remoting.codes import RequestCode
 from brokers.remoting import fastjson
 from infra.controller_admin import ControllerAdmin
 from infra.problems import Problem
-from tests.interop.java_client import Producer
 from tests.interop.java_set import JavaSet, equal_row, loss_row, on_regent
 from tests.interop.stage import Row, Stage
 
@@ -61,7 +60,7 @@ def freeze(stage: Stage) -> list[Row]:
     """A frozen slave leaves the set, writes go on; woken, it comes back."""
     java = on_regent(stage)
     java.whole()
-    producer = Producer(stage, java.name_servers, "Freeze")
+    producer = java.producer(stage, "Freeze")
     try:
         producer.flows()
         victim = java.slaves()[0]
@@ -88,7 +87,7 @@ def restart(stage: Stage) -> list[Row]:
     """All brokers are killed and started again; the set is whole, in a higher epoch, and has everything."""
     java = on_regent(stage)
     before = java.whole()
-    producer = Producer(stage, java.name_servers, "Restart")
+    producer = java.producer(stage, "Restart")
     try:
         producer.flows()
         stage.say("kill -9 of all three Java brokers, then start them")
@@ -108,7 +107,7 @@ def wipe(stage: Stage) -> list[Row]:
     """A broker with an empty disk gets a new id; the old one stays, dead, until it is cleaned away."""
     java = on_regent(stage)
     before = java.whole()
-    producer = Producer(stage, java.name_servers, "Wipe")
+    producer = java.producer(stage, "Wipe")
     try:
         producer.flows()
         victim = java.slaves()[0]
@@ -139,7 +138,7 @@ def move(stage: Stage) -> list[Row]:
     """A broker comes back with its store at another address: same id; first a slave, then the master."""
     java = on_regent(stage)
     before = java.whole()
-    producer = Producer(stage, java.name_servers, "Move")
+    producer = java.producer(stage, "Move")
     rows = []
     try:
         producer.flows()

@@ -28,7 +28,7 @@ SEND_WITHIN_S = 300.0
 STOP_WITHIN_S = 150.0
 CONSUME_WITHIN_S = 90.0
 POLL_S = 0.05
-RATE_PER_S = 400
+RATE_PER_S = 200
 TUNED = {"pollMs": "200", "timeoutMs": "500"}
 """Client settings of someone who wants to see a failover quickly."""
 

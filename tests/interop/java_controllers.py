@@ -34,7 +34,7 @@ def _under_load(stage: Stage, java: JavaSet, topic: str, victims) -> list[Row]: 
     cluster = java.regent
     assert cluster is not None
     before = java.whole()
-    producer = Producer(stage, java.name_servers, topic)
+    producer = java.producer(stage, topic)
     try:
         producer.flows()
         names = victims(cluster)

@@ -25,6 +25,7 @@ BROKERS = 3
 CONTROLLERS = 3
 ROLE_WITHIN_S = 60.0
 WHOLE_WITHIN_S = 90.0
+TOPIC_WITHIN_S = 60.0
 ASK_MS = 1_500
 SHOWN = ("allAckInSyncStateSet", "minInSyncReplicas", "haMaxTimeSlaveNotCatchup", *FAST_BROKER_SETTINGS)
 
@@ -140,6 +141,20 @@ class JavaSet:
         """The set once another one is master under a higher epoch."""
         return self.wait("another master", lambda view: view.has_master and view.master_id != old and view.master_epoch > epoch)
 
+    def producer(self, stage: Stage, topic: str) -> Producer:
+        """A producer of a topic that every broker knows. A Java slave copies the topic table every few seconds only: with a
+        master that dies before that, a Java set forgets the topic, and a stock client then finds no route for ever."""
+        producer = Producer(stage, self.name_servers, topic)
+        try:
+            producer.flows(20)
+            known = f'"{topic}"'
+            tables = [one.store / "config" / "topics.json" for one in self.brokers]
+            self.world.wait_until(lambda: all(known in _text_of(path) for path in tables), f"every broker knows topic {topic}", TOPIC_WITHIN_S)
+        except BaseException:
+            producer.end()
+            raise
+        return producer
+
     def logs_differ(self) -> str:
         """Where the running brokers' commit logs differ, '' when they are equal byte by byte."""
         return commit_logs_differ([one for one in self.brokers if one.is_running])
@@ -157,6 +172,10 @@ def commit_logs_differ(brokers: Sequence[JavaBroker]) -> str:
                 at = next(i for i in range(size) if here[i : i + 1] != there[i : i + 1])
                 return f"{first.name} and {other.name} differ at {int(name) + at}"
     return ""
+
+
+def _text_of(path: Path) -> str:
+    return _bytes_of(path).decode("utf-8", errors="replace")
 
 
 def _bytes_of(path: Path) -> bytes:
