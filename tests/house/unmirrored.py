@@ -19,5 +19,7 @@ TESTS_WITHOUT_MODULE: tuple[str, ...] = (
     "bench/test_report.py",
     "bench/test_samples.py",
     "bench/test_sender.py",
+    "chaos/test_chaos_registrations.py",
+    "chaos/test_chaos_run.py",
     "bench/test_set_cost.py",
 )
