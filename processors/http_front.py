@@ -19,8 +19,12 @@ _log = logging.getLogger(__name__)
 
 OPEN_MAX = 64
 """Requests under way at once; more are turned away with 503."""
-KEEP_ALIVE_S = 30.0
+CONNECTIONS_MAX = 256
+QUIET_S = 30.0
+"""A connection that brought no whole request for so long is ended."""
 CLOSE_WAIT_S = 1.0
+ANSWER_MAX_S = 180.0
+"""A reader that takes nothing for so long holds its place no longer."""
 CHUNK_BYTES = 1 << 20
 TEXT = "text/plain; charset=utf-8"
 
@@ -47,40 +51,67 @@ def text(status: int, line: str) -> HttpAnswer:
 class HttpFront:
     """`routes`: `/path` is asked with GET or HEAD; `PUT /path` is for changes, and POST goes there too."""
 
-    def __init__(self, host: str, port: int, routes: Mapping[str, Route]) -> None:
-        self._host, self._port = host, port
+    def __init__(self, host: str, port: int, routes: Mapping[str, Route], quiet_s: float = QUIET_S) -> None:
+        self._host, self._port, self._quiet_s = host, port, quiet_s
         self._routes = dict(routes)
         self._paths = sorted({name.rpartition(" ")[2] for name in routes})
         self._open = 0
-        self._runner: web.ServerRunner | None = None
+        self._heard: dict[asyncio.BaseProtocol, int] = {}
+        self._server: web.Server[web.BaseRequest] | None = None
+        self._listener: asyncio.Server | None = None
 
     async def start(self) -> None:
         """Listen. Raises OSError when the address cannot be bound."""
-        server = web.Server(self._take, access_log=None, keepalive_timeout=KEEP_ALIVE_S)
-        self._runner = web.ServerRunner(server, shutdown_timeout=CLOSE_WAIT_S)
-        await self._runner.setup()
-        await web.TCPSite(self._runner, self._host, self._port, shutdown_timeout=CLOSE_WAIT_S).start()
+        loop = asyncio.get_running_loop()
+        self._server = web.Server(self._take, access_log=None, keepalive_timeout=self._quiet_s)
+        self._listener = await loop.create_server(self._protocol, self._host, self._port)
 
     @property
     def port(self) -> int:
         """The port that is listened on, also when 0 was asked for."""
-        if self._runner is None or not self._runner.addresses:
+        if self._listener is None or not self._listener.sockets:
             raise RuntimeError("the HTTP port is not open")
-        return int(self._runner.addresses[0][1])
+        return int(self._listener.sockets[0].getsockname()[1])
 
     async def close(self) -> None:
         """Stop listening and end what is under way; does nothing when it never started."""
-        if self._runner is not None:
-            await self._runner.cleanup()
+        if self._listener is not None and self._server is not None:
+            self._listener.close()
+            await self._server.shutdown(CLOSE_WAIT_S)
+            await asyncio.sleep(0)  # transports that were told to close do it in the loop's next turn
+
+    def _protocol(self) -> asyncio.BaseProtocol:
+        assert self._server is not None
+        if len(self._server.connections) >= CONNECTIONS_MAX:
+            return _Refusal()
+        made = self._server()
+        self._heard[made] = 0
+        self._watch(made)
+        return made
+
+    def _watch(self, protocol: asyncio.BaseProtocol) -> None:
+        """Ends the connection unless another request has come by then, whole."""
+        asyncio.get_running_loop().call_later(self._quiet_s, self._end_quiet, protocol, self._heard[protocol])
+
+    def _end_quiet(self, protocol: asyncio.BaseProtocol, heard: int) -> None:
+        if self._heard.get(protocol) == heard:
+            del self._heard[protocol]
+            transport = getattr(protocol, "transport", None)  # None: it is gone already
+            if transport is not None:
+                transport.abort()
 
     async def _take(self, request: web.BaseRequest) -> web.StreamResponse:
+        protocol: asyncio.BaseProtocol = request.protocol
+        self._heard[protocol] = self._heard.get(protocol, 0) + 1
         if self._open >= OPEN_MAX:
             return _whole(request, text(503, "too many requests at once"))
         self._open += 1
         try:
-            return await self._answer(request)
+            async with asyncio.timeout(ANSWER_MAX_S):
+                return await self._answer(request)
         finally:
             self._open -= 1
+            self._watch(protocol)
 
     async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
         if request.path not in self._paths:
@@ -97,6 +128,14 @@ class HttpFront:
         if isinstance(answer.body, bytes):
             return _whole(request, answer)
         return await _from_file(request, answer, answer.body)
+
+
+class _Refusal(asyncio.Protocol):
+    """For one connection too many."""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        transport.abort()
 
 
 def _whole(request: web.BaseRequest, answer: HttpAnswer) -> web.Response:

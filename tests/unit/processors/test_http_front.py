@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 
@@ -120,3 +121,38 @@ async def test_a_taken_address_is_an_error_of_the_start(url: str) -> None:
 
 async def test_closing_what_never_started_does_nothing() -> None:
     await HttpFront("127.0.0.1", 0, {}).close()
+
+
+async def test_a_connection_that_asks_nothing_is_ended(routes: Routes) -> None:
+    front = HttpFront("127.0.0.1", 0, routes.all(), quiet_s=0.05)
+    await front.start()
+    for spoken in (b"", b"GET /page HTTP/1.1\r\nHost: ", b"GET /page HTTP/1.1\r\nHost: h\r\n\r\n"):
+        reader, writer = await asyncio.open_connection("127.0.0.1", front.port)
+        writer.write(spoken)
+        with contextlib.suppress(ConnectionError):
+            await asyncio.wait_for(reader.read(-1), 30)
+        writer.close()
+    await front.close()
+
+
+async def test_a_request_that_takes_long_is_not_taken_for_silence(routes: Routes) -> None:
+    front = HttpFront("127.0.0.1", 0, routes.all(), quiet_s=0.02)
+    await front.start()
+    async with aiohttp.ClientSession() as session:
+        asked = asyncio.ensure_future(session.get(f"http://127.0.0.1:{front.port}/waits"))
+        await asyncio.wait({asked}, timeout=0.2)
+        routes.gate.set()
+        assert (await asked).status == 200
+    await front.close()
+
+
+async def test_one_connection_too_many_is_refused_and_the_others_stay(url: str, client: aiohttp.ClientSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http_front, "CONNECTIONS_MAX", 1)
+    async with client.get(f"{url}/page") as answer:
+        assert answer.status == 200
+        reader, writer = await asyncio.open_connection("127.0.0.1", int(url.rpartition(":")[2]))
+        with contextlib.suppress(ConnectionError):
+            assert await asyncio.wait_for(reader.read(-1), 30) == b""
+        writer.close()
+    async with client.get(f"{url}/page") as answer:
+        assert answer.status == 200
