@@ -43,8 +43,7 @@ def _answers(controllers: Mapping[str, str]) -> tuple[list[Finding], list[str]]:
     for name, address in controllers.items():
         answer = answers[address]
         if answer is None:
-            why = addresses.reason_of(address) or "it takes connections and does not answer"
-            findings.append(Finding("controllers", FAIL, f"{name} at {address}: {why}", "Is it running? Is this its address as seen from here?"))
+            findings.append(_silent(name, address))
             continue
         living.append(name)
         ready = answer.get("ready")
@@ -52,6 +51,19 @@ def _answers(controllers: Mapping[str, str]) -> tuple[list[Finding], list[str]]:
         findings.append(Finding("controllers", OK if ready else WARN, text, "" if ready else "It is starting, or hears no leader."))
         findings += skew(name, answer.get("wall_ms"), began_ms, now_ms)
     return findings, living
+
+
+def _silent(name: str, address: str) -> Finding:
+    """Why a controller did not tell its status."""
+    way_out = "Is it running? Is this its address as seen from here?"
+    why = addresses.reason_of(address)
+    if why is None:
+        try:
+            ControllerAdmin([address]).metadata(address)
+            why, way_out = "it is a controller, but none of Regent's", "Its brokers and sets can be read: 'regent controller import --from ... --dry-run'."
+        except Problem:
+            why = "it takes connections and does not answer"
+    return Finding("controllers", FAIL, f"{name} at {address}: {why}", way_out)
 
 
 def skew(name: str, told_ms: int | None, began_ms: int, now_ms: int) -> list[Finding]:

@@ -8,6 +8,7 @@ import pytest
 from source_tree import PACKAGES, ROOT
 
 from infra.cli import VERBS
+from infra.cli_controller import SUBVERBS
 
 README = ROOT / "README.md"
 ARCHITECTURE = ROOT / "ARCHITECTURE.md"
@@ -16,6 +17,11 @@ ARCHITECTURE = ROOT / "ARCHITECTURE.md"
 @pytest.mark.parametrize("verb", VERBS)
 def test_the_readme_names_every_command(verb: str) -> None:
     assert re.search(rf"regent (\w+ ?\| ?)*{verb}\b|\| ?{verb}\b", README.read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("verb", SUBVERBS)
+def test_the_readme_names_every_verb_for_running_controllers(verb: str) -> None:
+    assert re.search(rf"regent controller {verb}\b", README.read_text(encoding="utf-8"))
 
 
 def test_the_readme_names_every_verb_of_make() -> None:

@@ -71,3 +71,10 @@ def test_living_brokers_are_tried_at_the_addresses_that_others_are_told() -> Non
     one = broker_set(replicas=[replica(1, address=gone, ha_address=None), replica(2, alive=False)])
     (found,) = controllers.brokers(document(sets={"a": one}))
     assert found.verdict == FAIL and found.text == f"a/1 at {gone}: Connection refused"
+
+
+def test_a_controller_that_is_none_of_ours_is_told_apart_from_a_silent_one() -> None:
+    with ScriptedLeader().serving() as one:
+        one.answers[19002] = (3, {}, "request type 19002 not supported")
+        (found,) = controllers.check({"java": one.address})
+    assert found.verdict == FAIL and "none of Regent's" in found.text
