@@ -89,11 +89,15 @@ class LogProducer:
 
     def append(
         self, data: bytes, report: Report, *, key: bytes | None = None, partition: int | None = 0
-    ) -> None:
-        """Append `data`; `report` is called in the loop exactly once. `partition` None: by key."""
+    ) -> bool:
+        """
+        Append `data`; `report` is called in the loop exactly once. `partition` None: by key.
+
+        False when it was not even queued.
+        """
         if len(self._waiting) >= IN_FLIGHT_MAX:
             self._loop.call_soon(report, None)
-            return
+            return False
         with self._lock:
             self._next += 1
             number = self._next
@@ -109,6 +113,8 @@ class LogProducer:
         except (BufferError, KafkaException) as error:
             _log.warning("%s: not appended: %s", self._topic, error)
             self._report(number, None)
+            return False
+        return True
 
     async def close(self, timeout_s: float = CLOSE_WAIT_S) -> None:
         """Wait a bounded time for reports, then stop; what is still open is reported as unknown."""

@@ -9,10 +9,12 @@ Refuses to know: what is decided. Records go to `on_record`, doubts to `on_halt`
 from __future__ import annotations
 
 import asyncio
+import concurrent.futures
 import logging
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
 
 from events.outcomes import Outcome
 from events.producer import LogProducer
@@ -23,12 +25,14 @@ from processors.fold import Folder
 from processors.log_reader import LogReader, LogUnreachable, check_first_record
 from processors.log_watch import LogWatch
 from processors.outcome_publisher import OutcomePublisher, last_published
+from processors.outcome_refold import OutcomeRefold
 from processors.snapshots import SnapshotFolder
 from processors.start_fold import StartFold, patiently
 from processors.start_notes import StartNotes
 from processors.topic_identity import TopicIdentity
 
 _log = logging.getLogger(__name__)
+Answer = TypeVar("Answer")
 
 STALL_MS = 2_000
 """Commands not sent after this time are dropped: whoever waited has been told that it is unknown."""
@@ -53,6 +57,8 @@ class ControllerLog:
         self._notes = StartNotes(config.data_dir)
         # One thread: a LogReader serves one question at a time.
         self._asking = ThreadPoolExecutor(1, thread_name_prefix="log questions")
+        self._refolding = ThreadPoolExecutor(1, thread_name_prefix="outcomes again")
+        self._refold = OutcomeRefold(lambda: LogReader(config.kafka), self.snapshots)
         self._reader: LogReader | None = None
         self._folder: Folder | None = None
         self._producer: LogProducer | None = None
@@ -122,7 +128,7 @@ class ControllerLog:
         self._producer = LogProducer(
             kafka, COMMANDS_TOPIC, loop, stall_ms=STALL_MS, on_fatal=self._on_halt
         )
-        self._publisher = OutcomePublisher(kafka, loop, on_published, self._on_halt)
+        self._publisher = OutcomePublisher(kafka, loop, on_published)
         self._worker = FaustWorker(
             group,
             kafka,
@@ -188,15 +194,23 @@ class ControllerLog:
 
     def ask_last_published(self, answer: Callable[[int | None], None]) -> None:
         """The command offset of the newest published outcome, -1 for none; None when not learnt."""
+        if self._publisher is not None:
+            self._publisher.begin_again()
         self._ask(last_published, answer)
+
+    def fold_again(self, first: int, end: int, answer: Callable[[list[Outcome] | None], None]) -> None:
+        """The outcomes of the commands from `first` up to `end` (excluded); None when they could not be read."""
+        self._then(self._refolding.submit(self._refold.outcomes, first, end), answer)
 
     def _ask(
         self, question: Callable[[LogReader], int], answer: Callable[[int | None], None]
     ) -> None:
         reader = self._reader
         assert reader is not None
+        self._then(self._asking.submit(question, reader), answer)
 
-        def done(future: asyncio.Future[int]) -> None:
+    def _then(self, asked: concurrent.futures.Future[Answer], answer: Callable[[Answer | None], None]) -> None:
+        def done(future: asyncio.Future[Answer]) -> None:
             if future.cancelled():
                 return
             error = future.exception()
@@ -208,7 +222,7 @@ class ControllerLog:
             else:
                 self._on_halt(str(error))
 
-        self._in_thread(lambda: question(reader)).add_done_callback(done)
+        asyncio.wrap_future(asked).add_done_callback(done)
 
     def _in_thread(self, work: Callable):  # type: ignore[no-untyped-def, type-arg]
         return asyncio.get_running_loop().run_in_executor(self._asking, work)
@@ -228,4 +242,6 @@ class ControllerLog:
             await self._snapshot()
         if self._reader is not None:
             await self._in_thread(self._reader.close)
-        self._asking.shutdown(wait=False)
+        self._refolding.submit(self._refold.close)
+        for executor in (self._asking, self._refolding):
+            executor.shutdown(wait=False)

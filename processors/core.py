@@ -253,6 +253,11 @@ class ControllerCore:
         self._context.clock(now_ms)
         return self._outcomes.last_published(token, offset)
 
+    def on_folded_again(self, outcomes: Sequence[Outcome] | None, now_ms: int) -> list[Effect]:
+        """The outcomes that `FoldAgain` asked for; None: the log could not be read."""
+        self._context.clock(now_ms)
+        return self._outcomes.folded_again(outcomes)
+
     def on_publish_result(self, command_offset: int, ok: bool, now_ms: int) -> list[Effect]:
         """The producer's report on the outcome of the command at `command_offset`."""
         self._context.clock(now_ms)

@@ -102,7 +102,7 @@ class EffectRunner:
 
     def _with_an_answer(
         self,
-        effect: fx.Append | fx.Probe | fx.ForwardToLeader | fx.AskEndOffset | fx.AskLastPublished,
+        effect: fx.Append | fx.Probe | fx.ForwardToLeader | fx.AskEndOffset | fx.AskLastPublished | fx.FoldAgain,
     ) -> None:
         core, perform = self._core, self.perform
         match effect:
@@ -128,6 +128,10 @@ class EffectRunner:
             case fx.AskLastPublished(token):
                 self._log.ask_last_published(
                     lambda last: perform(core.on_last_published(token, last, monotonic_ms()))
+                )
+            case fx.FoldAgain(first, end):
+                self._log.fold_again(
+                    first, end, lambda outcomes: perform(core.on_folded_again(outcomes, monotonic_ms()))
                 )
 
     def _appended(self, command_id: bytes, offset: int | None, began_us: int) -> None:

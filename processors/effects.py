@@ -64,6 +64,15 @@ class AskLastPublished:
 
 
 @dataclass(frozen=True, slots=True)
+class FoldAgain:
+    """Fold the commands from `first` up to `end` (excluded) again, beside: their outcomes are not kept any more
+    and must be published; answer: `on_folded_again`."""
+
+    first: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
 class ForwardToLeader:
     """Call the leader with a request of someone else; answer: `on_reply_from_leader(token, …)`."""
 
@@ -126,6 +135,7 @@ Effect = (
     | Probe
     | AskEndOffset
     | AskLastPublished
+    | FoldAgain
     | ForwardToLeader
     | TellPeer
     | Publish

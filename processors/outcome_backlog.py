@@ -5,7 +5,8 @@ the topic has no hole across changes of the active controller.
 Refuses to know: how a record is written, and who is active.
 
 Every controller keeps the run; only the active one takes from it. After a takeover publishing starts
-again behind the newest published outcome; repeats are harmless, holes are not.
+again behind the newest published outcome; repeats are harmless, holes are not. When there are too many, the
+oldest are kept, for they leave first; the others are folded again from the log in time (`outcome_refold`).
 """
 
 from __future__ import annotations
@@ -42,22 +43,43 @@ class OutcomeBacklog:
         self._entries: deque[_Entry] = deque()
         self._sent = 0
         self._ready = False
+        self._applied = -1
         self.published_offset = -1
         """Every outcome up to this command offset is in the topic, as far as is known here."""
 
     def __len__(self) -> int:
         return len(self._entries)
 
-    def preload(self, outcomes: Iterable[Outcome]) -> None:
-        """What bulk catch-up applied beyond the newest published outcome."""
+    @property
+    def end(self) -> int:
+        """The last offset that is kept, or published when none is."""
+        return self._entries[-1].outcome.command_offset if self._entries else self.published_offset
+
+    def preload(self, outcomes: Iterable[Outcome], applied: int = -1) -> None:
+        """What bulk catch-up kept beyond the newest published outcome, and how far it applied."""
         for outcome in outcomes:
             self.add(outcome, {}, 0)
+        self._applied = max(self._applied, applied)
 
     def add(self, outcome: Outcome, phases: dict[str, int], hold_until_ms: int) -> None:
-        self._entries.append(_Entry(outcome, phases, hold_until_ms))
-        if len(self._entries) > BACKLOG_MAX:
-            self._entries.popleft()
-            self._sent = max(0, self._sent - 1)
+        """What has just been applied; not kept without room for it, or for those before it."""
+        # Nothing is missing before the first one: where publishing stands is told before it begins.
+        is_next = self.end >= self._applied or self._applied < 0
+        if is_next and len(self._entries) < BACKLOG_MAX:
+            self._entries.append(_Entry(outcome, phases, hold_until_ms))
+        self._applied = max(self._applied, outcome.command_offset)
+
+    def missing(self, most: int) -> range:
+        """The next offsets to be folded again, at most so many; none while there is enough to go on with."""
+        if not self._ready or self.end >= self._applied or len(self._entries) > IN_FLIGHT_MAX:
+            return range(0)
+        return range(self.end + 1, min(self.end + most, self._applied) + 1)
+
+    def fill(self, outcomes: Iterable[Outcome]) -> None:
+        """What was folded again; anything but the next one came too late to be of use."""
+        for outcome in outcomes:
+            if outcome.command_offset == self.end + 1:
+                self._entries.append(_Entry(outcome))
 
     def stamp(self, command_id: bytes, phase: str, wall_ms: int) -> None:
         """Add a phase to an outcome that is still held, and let it go."""
@@ -72,13 +94,12 @@ class OutcomeBacklog:
         self._ready = False
         self._sent = 0
 
-    def resume(self, last_published: int) -> bool:
-        """Go on behind `last_published`; False when the run kept here does not reach back that far."""
+    def resume(self, last_published: int) -> None:
+        """Go on behind `last_published`; a run that does not reach back that far gives way to one that will."""
         self.trim(last_published)
         if self._entries and self._entries[0].outcome.command_offset > last_published + 1:
-            return False
+            self._entries.clear()
         self._ready, self._sent = True, 0
-        return True
 
     def trim(self, published: int) -> None:
         """Everything up to `published` is in the topic."""

@@ -16,10 +16,11 @@ from events.producer import LogProducer
 from events.topics import OUTCOMES_TOPIC
 from processors.log_reader import LogReader, newest_published
 
-NEVER_GIVE_UP: Mapping[str, object] = {"delivery.timeout.ms": 0}
+IN_ORDER_OR_NOT_AT_ALL: Mapping[str, object] = {"delivery.timeout.ms": 0, "enable.gapless.guarantee": True}
 """
-An outcome that expired while a later one got through would be a gap for ever: publishing goes on behind the newest
-one in the topic. In-flight records are bounded by the backlog, so waiting costs no memory.
+A hole would stay for ever: a later controller goes on behind the newest outcome in the topic. So none expires, and
+none follows one that failed, whoever dies next: librdkafka ends a producer of which a batch failed.
+In-flight records are bounded by the backlog, so waiting costs no memory.
 """
 _EXPIRY = ("delivery.timeout.ms", "message.timeout.ms")
 LOOK_BACK_RECORDS = 100
@@ -61,28 +62,58 @@ def published_digest(reader: LogReader, command_offset: int) -> bytes | None:
 
 
 class OutcomePublisher:
-    """One producer for one topic; `on_result(command_offset, ok)` is called in the loop."""
+    """
+    One topic; `on_result(command_offset, ok)` is called in the loop.
+
+    Invariant: after one that failed nothing is appended until `begin_again`, which comes with a new producer: so
+    the topic never holds an outcome behind one that is missing.
+    """
 
     def __init__(
         self,
         kafka: Mapping[str, str],
         loop: asyncio.AbstractEventLoop,
         on_result: Callable[[int, bool], None],
-        on_fatal: Callable[[str], None],
     ) -> None:
-        settings = {name: value for name, value in kafka.items() if name not in _EXPIRY} | dict(NEVER_GIVE_UP)
-        self._producer = LogProducer(settings, OUTCOMES_TOPIC, loop, on_fatal=on_fatal)
+        kept = {name: value for name, value in kafka.items() if name not in _EXPIRY}
+        self._settings = {**kept, **IN_ORDER_OR_NOT_AT_ALL}
+        self._loop = loop
         self._on_result = on_result
+        self._failed = False
+        self._closing: set[asyncio.Task[None]] = set()
+        self._producer = self._made()
+
+    def _made(self) -> LogProducer:
+        return LogProducer(self._settings, OUTCOMES_TOPIC, self._loop)
 
     async def warm_up(self) -> None:
         await self._producer.warm_up()
 
     def publish(self, outcome: Outcome) -> None:
         """Append one outcome. Raises MalformedRecord, which would be an error of ours."""
-        offset = outcome.command_offset
-        self._producer.append(
-            encode(outcome), lambda position: self._on_result(offset, position is not None)
+        offset, producer = outcome.command_offset, self._producer
+        if self._failed:
+            self._loop.call_soon(self._on_result, offset, False)
+            return
+        queued = producer.append(
+            encode(outcome), lambda position: self._reported(producer, offset, position is not None)
         )
+        self._failed = not queued
+
+    def _reported(self, producer: LogProducer, offset: int, ok: bool) -> None:
+        if producer is self._producer:
+            self._failed = self._failed or not ok
+            self._on_result(offset, ok)
+
+    def begin_again(self) -> None:
+        """Publishing starts anew, behind the last outcome in the topic; what is still under way is dropped."""
+        if self._failed:
+            self._failed = False
+            task = asyncio.ensure_future(self._producer.close(0))
+            self._closing.add(task)
+            task.add_done_callback(self._closing.discard)
+            self._producer = self._made()
 
     async def close(self) -> None:
         await self._producer.close()
+        await asyncio.gather(*self._closing, return_exceptions=True)

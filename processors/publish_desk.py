@@ -1,7 +1,8 @@
 """Publishing outcomes while active (design D7).
 
 Responsible for: asking where the outcomes topic ends after every takeover and every failure, giving out
-what comes behind it, and the words for a digest that differs. Refuses to know: how records are written.
+what comes behind it, having folded again what is not kept, and the words for a digest that differs.
+Refuses to know: how records are written.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ from processors.outcome_backlog import HOLD_FOR_ACK_MS, OutcomeBacklog
 
 ANSWER_WAIT_MS = 2_000
 ASK_AGAIN_MS = 500
+FOLD_AGAIN_RECORDS = 5_000
+"""At once: a second's work or less, beside which the controller goes on deciding."""
 
 
 class PublishDesk:
@@ -27,6 +30,8 @@ class PublishDesk:
         self._backlog = OutcomeBacklog()
         self._token = 0
         self._ask_due_ms: int | None = None
+        self._folding_again = False
+        self._fold_again_not_before_ms = 0
         # The first outcome that did not get into the topic; later ones may have, and must not hide it.
         self._failed_offset: int | None = None
 
@@ -38,7 +43,7 @@ class PublishDesk:
         """What was applied beyond the newest outcome in the topic; everything before that is there."""
         offset = self._context.folder.offset
         self._backlog.trim(unpublished[0].command_offset - 1 if unpublished else offset)
-        self._backlog.preload(unpublished)
+        self._backlog.preload(unpublished, offset)
 
     def applied(self, outcome: Outcome, phases: dict[str, int], own: bool) -> list[Effect]:
         """Keep an outcome; an own command's may wait a moment for the acknowledgement of its append."""
@@ -58,7 +63,22 @@ class PublishDesk:
         if not context.is_active:
             return []
         taken = self._backlog.take(context.config.controller_id, context.now_ms, context.wall_ms)
-        return [fx.Publish(outcome) for outcome in taken]
+        return [fx.Publish(outcome) for outcome in taken] + self._fold_again()
+
+    def _fold_again(self) -> list[Effect]:
+        if self._folding_again or self._context.now_ms < self._fold_again_not_before_ms:
+            return []
+        missing = self._backlog.missing(FOLD_AGAIN_RECORDS)
+        self._folding_again = bool(missing)
+        return [fx.FoldAgain(missing.start, missing.stop)] if missing else []
+
+    def folded_again(self, outcomes: Sequence[Outcome] | None) -> list[Effect]:
+        """The answer to `FoldAgain`; None: the log could not be read, asked again later."""
+        self._folding_again = False
+        if outcomes is None:
+            self._fold_again_not_before_ms = self._context.now_ms + ASK_AGAIN_MS
+        self._backlog.fill(outcomes or ())
+        return self.publish()
 
     def start(self) -> list[Effect]:
         """This controller has become active, or must find its place again."""
@@ -84,14 +104,8 @@ class PublishDesk:
         offset = max(offset, self._backlog.published_offset)
         if self._failed_offset is not None:
             offset = min(offset, self._failed_offset - 1)
-        if self._backlog.resume(offset):
-            return self.publish()
-        return [
-            fx.Halt(
-                f"outcomes behind offset {offset} are not kept here any more; start this controller "
-                "again: it then folds from a snapshot below that offset"
-            )
-        ]
+        self._backlog.resume(offset)
+        return self.publish()
 
     def result(self, command_offset: int, ok: bool) -> list[Effect]:
         """The producer's report; after a failure publishing starts again behind the topic's end."""

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import logging
 import time
-from collections import deque
 from collections.abc import Callable
 from typing import TypeVar
 
@@ -57,7 +56,7 @@ class StartFold:
 
     def run(self) -> tuple[Folder, list[Outcome]]:
         """
-        The folder at the end of the log, and the outcomes it applied beyond the newest published one.
+        The folder at the end of the log, and the first outcomes it applied beyond the newest published one.
 
         Raises LogBroken, LogUnreachable.
         """
@@ -129,7 +128,7 @@ class StartFold:
     # -- the rest ----------------------------------------------------------------------------------
 
     def _fold(self, folder: Folder, end: int, published: int) -> list[Outcome]:
-        unpublished: deque[Outcome] = deque(maxlen=BACKLOG_MAX)
+        unpublished: list[Outcome] = []
         start, begun = folder.next_offset, time.monotonic()
         shown = kept = begun
 
@@ -142,7 +141,7 @@ class StartFold:
             if applied.digest_agrees is False:
                 self._disagreed(offset, from_snapshot=start > 0)
             self._on_progress(offset)
-            if offset > published:
+            if offset > published and len(unpublished) < BACKLOG_MAX:
                 unpublished.append(applied.outcome)
             now = time.monotonic()
             if now - shown > PROGRESS_EVERY_S:
@@ -163,7 +162,7 @@ class StartFold:
             _log.info("folded %s", progress_text(end - start, end - start, time.monotonic() - begun))
         if end - start >= self._config.snapshot_every_offsets:
             self._snapshots.write(folder)
-        return list(unpublished)
+        return unpublished
 
     def _disagreed(self, offset: int, *, from_snapshot: bool) -> None:
         """The issuer of this command had folded another history (D7). Folded from record 0 on, ours is what the log

@@ -26,7 +26,7 @@ async def fill(kafka: dict[str, str], rig: Rig, published: int) -> None:
     commands = LogProducer(kafka, COMMANDS_TOPIC, loop)
     for record in rig.log.records:
         commands.append(record, lambda offset: None)
-    outcomes = OutcomePublisher(kafka, loop, lambda offset, ok: None, lambda why: None)
+    outcomes = OutcomePublisher(kafka, loop, lambda offset, ok: None)
     await outcomes.warm_up()
     for outcome in rig.published[: published + 1]:
         outcomes.publish(outcome)
@@ -86,7 +86,7 @@ async def test_a_log_that_is_shorter_than_its_outcomes_is_refused(tmp_path: Path
 
 
 async def fill_outcomes_only(kafka: dict[str, str], rig: Rig) -> None:
-    outcomes = OutcomePublisher(kafka, asyncio.get_running_loop(), lambda offset, ok: None, lambda why: None)
+    outcomes = OutcomePublisher(kafka, asyncio.get_running_loop(), lambda offset, ok: None)
     await outcomes.warm_up()
     for outcome in rig.published:
         outcomes.publish(outcome)

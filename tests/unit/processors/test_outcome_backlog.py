@@ -24,15 +24,35 @@ def taken(made: OutcomeBacklog, now_ms: int = 0) -> list[int]:
 def test_nothing_leaves_before_the_topics_end_is_known() -> None:
     made = backlog(0, 1, 2)
     assert taken(made) == []
-    assert made.resume(0)
+    made.resume(0)
     assert taken(made) == [1, 2]
     assert taken(made) == [], "each leaves once"
 
 
-def test_a_run_that_does_not_reach_back_is_told() -> None:
-    assert not backlog(5, 6).resume(3)
-    assert backlog(5, 6).resume(4)
-    assert backlog().resume(3)
+def test_a_run_that_does_not_reach_back_gives_way() -> None:
+    made = backlog(5, 6)
+    made.resume(3)
+    assert (taken(made), made.missing(2), made.missing(9)) == ([], range(4, 6), range(4, 7))
+    made.fill(outcome(offset) for offset in (4, 5))
+    assert (taken(made), made.missing(9)) == ([4, 5], range(6, 7))
+    for whole in (backlog(5, 6), backlog()):
+        whole.resume(4)
+        assert whole.missing(9) == range(0)
+
+
+def test_of_too_many_the_oldest_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(outcome_backlog, "BACKLOG_MAX", 3)
+    made = backlog(0, 1, 2, 3, 4)
+    made.resume(-1)
+    assert (taken(made), made.missing(1)) == ([0, 1, 2], range(3, 4))
+    made.trim(1)
+    made.add(outcome(5), {}, 0)
+    assert taken(made) == [], "there is room, and it would leave a hole"
+    made.fill(outcome(offset) for offset in (2, 3, 4, 5))
+    made.add(outcome(6), {}, 0)
+    assert taken(made) == [3, 4, 5]
+    made.trim(5)
+    assert made.missing(9) == range(6, 7)
 
 
 def test_after_a_failure_what_is_not_confirmed_leaves_again() -> None:
@@ -42,7 +62,7 @@ def test_after_a_failure_what_is_not_confirmed_leaves_again() -> None:
     made.trim(0)
     made.stop()
     assert taken(made) == []
-    assert made.resume(0)
+    made.resume(0)
     assert taken(made) == [1, 2]
     assert made.published_offset == 0
 

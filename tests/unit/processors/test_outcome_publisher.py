@@ -5,6 +5,7 @@ import socket
 
 from msgspec.structs import replace
 
+from events.codec import decode
 from events.outcomes import Outcome
 from events.producer import LogProducer
 from events.topics import OUTCOMES_TOPIC
@@ -22,7 +23,7 @@ async def test_the_newest_published_offset_is_read_back() -> None:
     with mock_kafka() as kafka:
         results: list[tuple[int, bool]] = []
         publisher = OutcomePublisher(
-            kafka, asyncio.get_running_loop(), lambda offset, ok: results.append((offset, ok)), lambda why: None
+            kafka, asyncio.get_running_loop(), lambda offset, ok: results.append((offset, ok))
         )
         await publisher.warm_up()
         for offset in (4, 5, 6):
@@ -37,7 +38,7 @@ async def test_the_newest_published_offset_is_read_back() -> None:
 async def test_the_published_digest_of_a_command_is_found_behind_repeats_and_garbage() -> None:
     with mock_kafka() as kafka:
         loop = asyncio.get_running_loop()
-        publisher = OutcomePublisher(kafka, loop, lambda offset, ok: None, lambda why: None)
+        publisher = OutcomePublisher(kafka, loop, lambda offset, ok: None)
         await publisher.warm_up()
         stranger = LogProducer(kafka, OUTCOMES_TOPIC, loop)
         stranger.append(b"not an outcome", lambda offset: None)
@@ -54,7 +55,7 @@ async def test_the_published_digest_of_a_command_is_found_behind_repeats_and_gar
 async def test_an_unreadable_record_at_the_end_is_passed_over() -> None:
     with mock_kafka() as kafka:
         loop = asyncio.get_running_loop()
-        publisher = OutcomePublisher(kafka, loop, lambda offset, ok: None, lambda why: None)
+        publisher = OutcomePublisher(kafka, loop, lambda offset, ok: None)
         await publisher.warm_up()
         publisher.publish(outcome(4))
         await publisher.close()
@@ -73,7 +74,7 @@ async def test_no_outcome_expires_while_the_log_is_away() -> None:
         kafka = {"bootstrap.servers": f"127.0.0.1:{nobody.getsockname()[1]}", "delivery.timeout.ms": "100", "request.timeout.ms": "50"}
         loop = asyncio.get_running_loop()
         results: list[bool] = []
-        publisher = OutcomePublisher(kafka, loop, lambda offset, ok: results.append(ok), lambda why: None)
+        publisher = OutcomePublisher(kafka, loop, lambda offset, ok: results.append(ok))
         publisher.publish(outcome(4))
         expired: list[int | None] = []
         impatient = LogProducer(kafka, OUTCOMES_TOPIC, loop)
@@ -83,3 +84,29 @@ async def test_no_outcome_expires_while_the_log_is_away() -> None:
         await impatient.close()
         await publisher.close()
         assert results == [False]
+
+
+async def test_nothing_follows_an_outcome_that_failed_until_publishing_begins_again() -> None:
+    """Whoever dies while repeating it leaves no hole behind which the next controller would go on."""
+    with mock_kafka() as kafka:
+        results: list[tuple[int, bool]] = []
+        publisher = OutcomePublisher(
+            {**kafka, "message.max.bytes": "3000"}, asyncio.get_running_loop(), lambda *told: results.append(told)
+        )
+        await publisher.warm_up()
+        too_large = replace(outcome(5), cause="x" * 4000)
+        for one in (outcome(4), too_large, outcome(6)):
+            publisher.publish(one)
+        await until(lambda: len(results) == 3, "three reports")
+        assert sorted(results) == [(4, True), (5, False), (6, False)]
+        publisher.begin_again()
+        for one in (outcome(5), outcome(6)):
+            publisher.publish(one)
+        await until(lambda: len(results) == 5, "two more")
+        assert results[3:] == [(5, True), (6, True)]
+        await publisher.close()
+        reader = LogReader(kafka)
+        first, end = reader.bounds(OUTCOMES_TOPIC)
+        kept = [decode(reader.record(OUTCOMES_TOPIC, at)) for at in range(first, end)]
+        assert [one.command_offset for one in kept] == [4, 5, 6]
+        reader.close()

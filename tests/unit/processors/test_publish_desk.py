@@ -4,7 +4,7 @@ import pytest
 
 from events.outcomes import Outcome
 from processors import effects as fx
-from processors import outcome_backlog
+from processors import outcome_backlog, publish_desk
 from processors.core_context import CoreConfig, CoreContext
 from processors.fold import Folder
 from processors.publish_desk import ASK_AGAIN_MS, PublishDesk
@@ -40,13 +40,27 @@ def test_an_old_answer_is_ignored() -> None:
     assert desk.last_published(question.token, -1) == []
 
 
-def test_a_hole_that_cannot_be_closed_stops_the_controller(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(outcome_backlog, "BACKLOG_MAX", 1)
-    _, desk = active_desk()
+def test_what_is_not_kept_is_folded_again_piece_by_piece(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also after a start with more unpublished outcomes than memory is spent for."""
+    monkeypatch.setattr(outcome_backlog, "BACKLOG_MAX", 2)
+    monkeypatch.setattr(publish_desk, "FOLD_AGAIN_RECORDS", 2)
+    context, desk = active_desk()
+    context.folder.offset = 8  # type: ignore[misc]
     desk.preload([outcome(4), outcome(5)])
     (question,) = desk.start()
-    (halt,) = desk.last_published(question.token, 3)
-    assert isinstance(halt, fx.Halt) and "start this controller again" in halt.reason
+    *published, again = desk.last_published(question.token, 3)
+    assert offsets(published) == [4, 5] and again == fx.FoldAgain(6, 8)
+    assert desk.applied(outcome(9), {}, own=False) == [], "one piece at a time, and what comes is not kept"
+    assert [type(one) for one in desk.folded_again(None)] == [], "the log is away: later"
+    context.clock(publish_desk.ASK_AGAIN_MS)
+    assert desk.tick() == [fx.FoldAgain(6, 8)]
+    *published, again = desk.folded_again([outcome(6), outcome(7)])
+    assert offsets(published) == [6, 7] and again == fx.FoldAgain(8, 10)
+    assert offsets(desk.folded_again([outcome(8), outcome(9)])) == [8, 9]
+    for offset in range(4, 10):
+        desk.result(offset, ok=True)
+    assert offsets(desk.applied(outcome(10), {}, own=False)) == [10], "as if nothing had been"
+    assert desk.published_offset == 9
 
 
 def test_an_unanswered_question_is_asked_again() -> None:

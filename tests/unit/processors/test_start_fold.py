@@ -26,7 +26,7 @@ from tests.unit.processors.test_snapshot_fetch import answering
 async def fill(kafka: dict[str, str], rig: Rig) -> None:
     loop = asyncio.get_running_loop()
     commands = LogProducer(kafka, COMMANDS_TOPIC, loop)
-    outcomes = OutcomePublisher(kafka, loop, lambda offset, ok: None, lambda why: None)
+    outcomes = OutcomePublisher(kafka, loop, lambda offset, ok: None)
     await outcomes.warm_up()
     for record in rig.log.records:
         commands.append(record, lambda offset: None)

@@ -1,0 +1,47 @@
+"""
+Outcomes that are not kept any more, folded again from the log (design D7).
+
+Responsible for: a second folder that goes over the unpublished part of the log in pieces, from the newest
+snapshot below it. Blocking; belongs into a thread of its own. Refuses to know: when and why.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from events.outcomes import Outcome
+from events.topics import COMMANDS_TOPIC
+from processors.fold import Folder
+from processors.log_reader import LogReader
+from processors.snapshots import SnapshotFolder
+
+
+class OutcomeRefold:
+    """Pieces are asked for one behind the other, so the folder of the last one is kept."""
+
+    def __init__(self, reader: Callable[[], LogReader], snapshots: SnapshotFolder) -> None:
+        self._open = reader
+        self._snapshots = snapshots
+        self._reader: LogReader | None = None
+        self._folder: Folder | None = None
+
+    def outcomes(self, first: int, end: int) -> list[Outcome]:
+        """The outcomes of the commands from `first` up to `end` (excluded). Raises LogUnreachable, LogBroken."""
+        if self._reader is None:
+            self._reader = self._open()
+        if self._folder is None or self._folder.next_offset > first:
+            self._folder = self._snapshots.newest(first - 1)
+        folder, found = self._folder, []
+
+        def take(offset: int, data: bytes) -> None:
+            outcome = folder.apply(offset, data).outcome
+            if offset >= first:
+                found.append(outcome)
+
+        self._reader.read(COMMANDS_TOPIC, folder.next_offset, end, take)
+        return found
+
+    def close(self) -> None:
+        """Leave the log."""
+        if self._reader is not None:
+            self._reader.close()
