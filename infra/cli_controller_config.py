@@ -26,7 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser, verb: str) -> None:
     parser.add_argument("words", metavar="KEY[=VALUE]", nargs="*", help="get KEY; set KEY=VALUE, or several: one recorded command")
     parser.add_argument("--each", action="store_true", help="list, get: what every controller was started with, by RocketMQ's names")
     parser.add_argument("--log-level", metavar="LEVEL", choices=LEVELS, type=str.upper,
-                        help="log from now on at this level, on every controller, until it ends")
+                        help="log from now on at this level, on every controller that is named (default: all of the cluster in --dir), until it ends")
     parser.add_argument("--logger", metavar="NAME", help="with --log-level: only this logger, for example processors.leadership")
     add_where(parser)
     parser.add_argument("--json", action="store_true", help="one JSON document")

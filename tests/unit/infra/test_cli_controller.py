@@ -134,4 +134,11 @@ def test_the_newest_rules_are_active_in_a_new_cluster(served: Served) -> None:
 def test_a_status_names_the_leader(served: Served) -> None:
     """The rig's own address is none that can be asked, so one problem is told."""
     text = served.run("status", code=EXIT_FAILED)
+    view = json.loads(served.run("status", "--json", code=EXIT_FAILED))
+    assert set(view) == {
+        "cluster_id", "term", "leader", "leader_address", "rules_version", "supported_rules", "applied_offset", "digest", "controllers", "problems",
+    }  # fmt: skip
+    assert set(view["controllers"][0]) == {
+        "id", "address", "role", "answers", "alive", "release", "rules", "ready", "applied_offset", "end_offset", "published_offset", "http_address",
+    }  # fmt: skip
     assert "c1 at c1:9878 leads" in text and "problem: c1 at c1:9878 does not answer" in text
