@@ -50,8 +50,8 @@ class ControllerCore:
     def __init__(self, config: CoreConfig, folder_view: FolderView, ids: Iterator[bytes], metrics: Metrics | None = None) -> None:
         self._context = context = CoreContext(config, folder_view, ids, metrics)
         self._commands = CommandDesk(context)
-        self._leading = LeadingDesk(context, self._commands)
         self._reads = ReadDesk(context)
+        self._leading = LeadingDesk(context, self._commands, self._reads)
         self._outcomes = PublishDesk(context)
         self._peers = PeerDesk(context)
         self._claims = ClaimDesk(context, self._commands, self._reads.is_able)

@@ -40,14 +40,16 @@ class ElectionDesk:
         self._triggers = ElectionTriggers()
 
     def take_over(self, state: ControllerState, now_ms: int) -> list[Effect]:
-        """Probe masters without an open connection here, and push the roles the former leader may not have."""
+        """Probe masters without an open connection here."""
         self._triggers.became_active(now_ms)
         sets = [one for one in state.sets.values() if not one.tombstone]
         addresses = self._triggers.unheard_masters(sets, self._liveness, now_ms)
-        effects: list[Effect] = [
-            fx.Probe(address) for address in self._liveness.want_probes(addresses)
-        ]
-        for broker_set in sets:
+        return [fx.Probe(address) for address in self._liveness.want_probes(addresses)]
+
+    def tell_everybody(self, state: ControllerState, now_ms: int) -> list[Effect]:
+        """Push the roles that a former leader may not have pushed."""
+        effects: list[Effect] = []
+        for broker_set in state.sets.values():
             effects += self._tell_all(state, broker_set, now_ms)
         return effects
 

@@ -16,6 +16,7 @@ from processors.core_context import CoreContext
 from processors.effects import Effect
 from processors.elections import ElectionDesk
 from processors.liveness import BrokerKey
+from processors.read_desk import ReadDesk
 
 SCAN_MS = 250
 ARRIVAL_PROBE_MS = 2_000
@@ -25,9 +26,10 @@ ARRIVAL_PROBE_MS = 2_000
 class LeadingDesk:
     """Silent on a standby: nothing here decides, it only appends what the fold then decides (design D6)."""
 
-    def __init__(self, context: CoreContext, commands: CommandDesk) -> None:
+    def __init__(self, context: CoreContext, commands: CommandDesk, reads: ReadDesk) -> None:
         self._context = context
         self._commands = commands
+        self._reads = reads
         self._elections = ElectionDesk(context.liveness, context.is_at_risk)
         self._scan_due_ms = 0
         self._arrivals_due_ms = 0
@@ -36,7 +38,14 @@ class LeadingDesk:
         """Begin to lead: masters without an open connection are probed, roles are pushed (design D8)."""
         context = self._context
         note = fx.Note("info", f"leading in term {context.state.term}")
-        return [note, *self._elections.take_over(context.state, context.now_ms)]
+        probes = self._elections.take_over(context.state, context.now_ms)
+        return [note, *probes, *self._reads.once_current(self._tell_everybody)]
+
+    def _tell_everybody(self) -> list[Effect]:
+        context = self._context
+        if not context.is_active:
+            return []
+        return self._elections.tell_everybody(context.state, context.now_ms)
 
     def step_down(self) -> list[Effect]:
         """Another one leads now."""
@@ -48,8 +57,12 @@ class LeadingDesk:
         if not self._context.is_active:
             return []
         _, name, broker_id = key
-        told = self._elections.tell_one(self._context.state, name, broker_id)
-        return told + self.elections([name])
+
+        def tell() -> list[Effect]:
+            return self._elections.tell_one(self._context.state, name, broker_id)
+
+        # A leader that lags, or leads no more, would give a restarted Java master its old mastership (S6).
+        return self._reads.once_current(tell) + self.elections([name])
 
     def after(self, outcome: Outcome, phases: dict[str, int]) -> list[Effect]:
         """What an applied command asks for: pushes, and elections it makes due. `phases` gets a stamp."""

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 from brokers.remoting.codes import RequestCode
+from brokers.remoting.command import RemotingCommand
 from processors import effects as fx
 from processors import gateway, read_answers, responses
 from processors.command_desk import busy
@@ -28,6 +29,7 @@ READS = frozenset(
     }
 )
 
+NO_CONNECTION = -1
 Serve: TypeAlias = Callable[[Waiter], list[Effect]]
 """What to do for a waiter once the fold is current."""
 
@@ -56,6 +58,11 @@ class ReadDesk:
         deadline_ms = waiter.answer_by_ms(context.config.request_deadline_ms, context.now_ms)
         self._barrier.add((waiter, serve), deadline_ms)
         return self.ask()
+
+    def once_current(self, act: Callable[[], list[Effect]]) -> list[Effect]:
+        """Do something that nobody asked for once it is proven to be current; not at all when that takes too long."""
+        nobody = RemotingCommand.request(RequestCode.REGENT_PROCESS_STATUS, oneway=True)
+        return self.when_current(Waiter(NO_CONNECTION, "", nobody), lambda _: act())
 
     def ask(self) -> list[Effect]:
         """The next question about the log's end, if one is needed."""

@@ -86,3 +86,17 @@ def test_an_imported_master_that_never_arrives_is_replaced_in_the_end() -> None:
         for probe in rig.take(fx.Probe):
             rig.probe_result(probe.address, "open")
     assert rig.state.sets[SET].master_broker_id == 2
+
+
+def test_a_returning_broker_is_told_its_role_only_once_the_log_has_said_that_it_is_current() -> None:
+    """A leader that lags, or leads no more, would give a restarted Java master its old mastership (S6)."""
+    rig = Rig().lead().three()
+    rig.elect(1)
+    rig.pass_time(4_000)
+    rig.auto = False
+    rig.take(fx.NotifyRole), rig.take(fx.AskEndOffset)
+    rig.heartbeat(2)
+    assert rig.take(fx.NotifyRole) == []
+    (question,) = rig.take(fx.AskEndOffset)
+    rig.perform(rig.core.on_end_offset(question.token, len(rig.log.records)))
+    assert [one.address for one in rig.take(fx.NotifyRole)] == ["b2:10911"]
