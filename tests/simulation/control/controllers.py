@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from tests.simulation.control.realm import Realm
 
 TICK_MS = 50
+WATCH_ONE_IN = 10
 SNAPSHOT_EVERY = 20
 SNAPSHOTS_KEPT = 3
 PROBE_OPEN_MS = 2
@@ -157,6 +158,8 @@ class ControllerNode(Process):
         assert self.core is not None
         self.perform(self.core.tick(self.world.now_ms, self._wall()))
         self.realm.promises.all_answered(self)
+        if self.world.one_in(WATCH_ONE_IN):
+            self.realm.promises.hearing.watch(self)
         self.soon(TICK_MS, self._tick)
 
     # -- what comes in -----------------------------------------------------------------------------

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
 MASS_BROKERS = 10
 HOLD_MS = 10_000
-SLACK_MS = 500
+SLACK_MS = 400
+NEVER_MS = 1 << 60
 
 
 class Hearing:
@@ -32,28 +33,29 @@ class Hearing:
         self._silent_from[key] = node.running_ms() + int(beat.ext["heartbeatTimeoutMills"])
 
     def electing(self, node: ControllerNode, record: ElectMaster) -> None:
-        """Who issues an election by silence must not have been deaf to more than half of many for a short while only."""
+        """Who elects by silence must not have been deaf to more than half of many for a short while only."""
         self.world.count("elections.by_silence")
-        silent_from = sorted(
-            self._silent_from.get((node.name, node.life, one.broker_name, replica.broker_id), node.led_since_ms)
-            for one in node.folder.state.sets.values()
-            for replica in one.replicas
-            if replica.is_registered
-        )
-        if len(silent_from) <= MASS_BROKERS:
-            return
+        silent_from = self._all_silent_from(node)
         deaf_ms = node.running_ms() - silent_from[len(silent_from) // 2]
-        if 0 < deaf_ms < HOLD_MS - SLACK_MS:
+        if len(silent_from) > MASS_BROKERS and SLACK_MS < deaf_ms < HOLD_MS - SLACK_MS:
             raise InvariantBroken(
                 f"{node.name} elects in {record.broker_name} by {record.envelope.cause}, deaf to half the world for {deaf_ms} ms"
             )
 
-    def is_deaf(self, node: ControllerNode) -> bool:
-        """To more than half of what it knows, just now."""
-        known = [
-            self._silent_from.get((node.name, node.life, one.broker_name, replica.broker_id), 0) > node.running_ms()
+    def watch(self, node: ControllerNode) -> None:
+        """Count the moments in which a leader is deaf."""
+        if node.core is not None and node.core.is_active:
+            silent_from = self._all_silent_from(node)
+            if len(silent_from) > MASS_BROKERS and silent_from[len(silent_from) // 2] < node.running_ms():
+                self.world.count("leader.deaf")
+
+    def _all_silent_from(self, node: ControllerNode) -> list[int]:
+        """Since when (or from when on) each registered replica is silent; one that is really gone is not meant."""
+        there = {(one.set.name, one.broker_id) for one in node.realm.brokers if one.up}
+        return sorted(
+            self._silent_from.get((node.name, node.life, one.broker_name, replica.broker_id), node.led_since_ms)
+            if (one.broker_name, replica.broker_id) in there else NEVER_MS
             for one in node.folder.state.sets.values()
             for replica in one.replicas
             if replica.is_registered
-        ]
-        return len(known) > MASS_BROKERS and sum(known) * 2 < len(known)
+        )  # fmt: skip
