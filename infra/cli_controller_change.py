@@ -99,7 +99,10 @@ def _unclean(admin: ControllerAdmin, document: Mapping[str, Any], wanted: bool) 
     try:
         yield
     finally:
-        admin.change_settings({UNCLEAN: before})
+        try:
+            admin.change_settings({UNCLEAN: before})
+        except Problem as problem:
+            raise Problem(f"{UNCLEAN} is still true: {problem.what}", f"Do it yourself: 'regent controller config set {UNCLEAN}={before}'.") from problem
 
 
 def transfer(admin: ControllerAdmin, arguments: argparse.Namespace) -> Result:

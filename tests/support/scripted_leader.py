@@ -13,12 +13,13 @@ from tests.support.controller_document import document
 
 
 class ScriptedLeader:
-    """`shown` is the document; `heard` keeps what was asked beside it; `answers` gives other answers by code."""
+    """`shown` is the document; `heard` keeps what was asked beside it; `answers` gives other answers by code, `then` several in turn."""
 
     def __init__(self, shown: dict[str, Any] | None = None) -> None:
         self.shown = shown or document()
         self.heard: list[RemotingCommand] = []
         self.answers: dict[int, tuple[int, dict[str, str], str]] = {}
+        self.then: dict[int, list[tuple[int, dict[str, str], str]]] = {}
         self.address = ""
 
     def codes(self) -> list[int]:
@@ -36,6 +37,8 @@ class ScriptedLeader:
         if request.code == 19003:
             return request.reply(body=json.dumps(self.shown).encode())
         self.heard.append(request)
+        if self.then.get(request.code):
+            self.answers[request.code] = self.then[request.code].pop(0)
         if request.code in self.answers:
             code, ext, remark = self.answers[request.code]
             return request.reply(code, ext, remark=remark or None)

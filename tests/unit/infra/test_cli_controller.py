@@ -142,3 +142,15 @@ def test_a_status_names_the_leader(served: Served) -> None:
         "id", "address", "role", "answers", "alive", "release", "rules", "ready", "applied_offset", "end_offset", "published_offset", "http_address",
     }  # fmt: skip
     assert "c1 at c1:9878 leads" in text and "problem: c1 at c1:9878 does not answer" in text
+
+
+def test_an_unclean_election_brings_a_master_back_at_risk_and_leaves_the_setting_as_it_was(served: Served) -> None:
+    rig = served.rig
+    assert rig.alter("1", rig.state.sets[SET].sync_state_set_epoch).code == 0
+    rig.close_connection(1)
+    rig.probe_result("b1:10911", "refused")
+    assert "election of a" in served.run("elect", SET, "2", code=EXIT_FAILED)
+    done = served.json("elect", SET, "2", "--unclean", "--yes")
+    assert (done["result"], done["master"]) == ("elected", 2)
+    assert served.run("config", "get", "enableElectUncleanMaster") == "false\n"
+    assert served.json("set", SET)["master"] == 2

@@ -81,6 +81,13 @@ def test_the_setting_is_taken_back_when_the_election_is_refused(leader: Scripted
     assert leader.codes() == [19004, 1002, 19004]
 
 
+def test_a_setting_that_is_still_on_is_told_with_the_way_to_take_it_back(leader: ScriptedLeader, capsys: pytest.CaptureFixture[str]) -> None:
+    leader.then[19004] = [(0, {}, ""), (1, {}, "no answer from the log")]
+    assert run(leader, "elect", "broker-a", "2", "--unclean", "--yes") == EXIT_FAILED
+    said = capsys.readouterr().err
+    assert "enableElectUncleanMaster is still true" in said and "'regent controller config set enableElectUncleanMaster=false'" in said
+
+
 def test_an_unclean_election_is_refused_while_another_set_waits_for_a_master(leader: ScriptedLeader, capsys: pytest.CaptureFixture[str]) -> None:
     leader.shown["sets"]["broker-b"] = broker_set(master=None)
     assert run(leader, "elect", "broker-a", "2", "--unclean", "--yes") == EXIT_FAILED
