@@ -111,4 +111,12 @@ class ReadDesk:
 
 
 def _all(ready: list[tuple[Waiter, Serve]]) -> list[Effect]:
-    return [effect for waiter, serve in ready for effect in serve(waiter)]
+    return [effect for waiter, serve in ready for effect in _one(waiter, serve)]
+
+
+def _one(waiter: Waiter, serve: Serve) -> list[Effect]:
+    """Who asked for what cannot be is told so, and the others are served."""
+    try:
+        return serve(waiter)
+    except gateway.BadRequest as error:
+        return waiter.answer(waiter.request.reply(error.code, remark=str(error)))

@@ -71,3 +71,14 @@ def test_an_end_below_what_was_applied_proves_nothing(rig: Rig) -> None:
 def test_the_logs_end_is_asked_for_now_and_then_though_nobody_reads(rig: Rig) -> None:
     rig.pass_time(2 * QUESTION_EVERY_MS)
     assert len(rig.take(fx.AskEndOffset)) == 1
+
+
+def test_a_read_that_turns_out_unreadable_is_answered_and_the_others_are_served(rig: Rig) -> None:
+    rig.request(1004, {"brokerName": SET}, conn=1)
+    (question,) = rig.take(fx.AskEndOffset)
+    for conn, name in ((2, "x" * 300), (3, SET)):
+        rig.request(19003, {"brokerName": name}, conn=conn)
+    for _ in range(2):
+        rig.perform(rig.core.on_end_offset(question.token, len(rig.log.records)))
+        question = next(iter(rig.take(fx.AskEndOffset)), question)
+    assert {reply.conn_id: reply.response.code for reply in rig.take(fx.Reply)} == {1: 0, 2: 1, 3: 0}

@@ -1,0 +1,367 @@
+"""One running controller on a real Kafka, started from RocketMQ's own properties file: the wire, byte by byte.
+
+The rules are shown row by row in tests/conformance; here it is frames, connections and time that count.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from brokers.remoting import fastjson
+from brokers.remoting.codec import FrameDecoder, encode
+from brokers.remoting.command import RemotingCommand
+from infra.kafka_server import LocalKafka
+from processors.properties import parse
+from tests.support.brokers import free_port
+
+pytestmark = [pytest.mark.kafka, pytest.mark.processes]
+GOLDEN = Path(__file__).parents[1] / "golden"
+START_S = 60.0
+ANSWER_S = 3.0
+"""Brokers wait so long (controller.md 16, broker row 9)."""
+PATIENCE_S = 20.0
+"""For a machine that does much else; what is told is the time of the answer, where time is the point."""
+SERVED = (904, 1001, 1002, 1003, 1004, 1005, 1006, 1009, 1010, 1011, 1012, 1013, 19002, 19003, 19004, 19005, 19006, 19007)
+
+
+class Peer:
+    """One connection to the controller."""
+
+    def __init__(self, address: str) -> None:
+        host, port = address.rsplit(":", 1)
+        self._socket = socket.create_connection((host, int(port)), PATIENCE_S)
+        self._decoder = FrameDecoder()
+        self._opaque = 0
+        self.unexpected: list[RemotingCommand] = []
+
+    def send(self, command: RemotingCommand) -> int:
+        self._opaque += 1
+        command.opaque = self._opaque
+        self._socket.sendall(encode(command))
+        return self._opaque
+
+    def ask(self, code: int, ext: dict[str, str] | None = None, body: bytes = b"", kind: int = 0) -> RemotingCommand:
+        command = RemotingCommand.request(code, ext or {}, body)
+        command.serialization = kind
+        return self.answer_to(self.send(command))
+
+    def tell(self, code: int, ext: dict[str, str], body: bytes = b"") -> None:
+        self.send(RemotingCommand.request(code, ext, body, oneway=True))
+
+    def answer_to(self, opaque: int) -> RemotingCommand:
+        self._socket.settimeout(PATIENCE_S)
+        while True:
+            for position, found in enumerate(self.unexpected):
+                if found.opaque == opaque:
+                    return self.unexpected.pop(position)
+            data = self._socket.recv(65_536)
+            assert data, "the controller closed the connection"
+            self.unexpected += self._decoder.feed(data)
+
+    def close(self) -> None:
+        self._socket.close()
+
+
+class Controller:
+    """The process, and connections to it that end with the test."""
+
+    def __init__(self, folder: Path, kafka: LocalKafka) -> None:
+        self.address, self.kafka = f"127.0.0.1:{free_port()}", kafka
+        config = folder / "controller.properties"
+        config.write_text(
+            f"# as for the Java controller\ncontrollerDLegerGroup = group1\ncontrollerDLegerPeers = n0-{self.address}\n"
+            f"controllerDLegerSelfId = n0\ncontrollerStorePath = {folder / 'store'}\nmappedFileSize = 4194304\n"
+            f"notifyBrokerRoleChanged = true\nkafka.bootstrap.servers = {kafka.bootstrap}\nlocal_cluster = true\n"
+        )
+        self.log = folder / "controller.log"
+        with self.log.open("wb") as output:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "infra", "controller", "-c", str(config)], stdout=output, stderr=output,
+                cwd=Path(__file__).parents[2],
+            )  # fmt: skip
+        self._peers: list[Peer] = []
+
+    def peer(self) -> Peer:
+        made = Peer(self.address)
+        self._peers.append(made)
+        return made
+
+    def status(self) -> dict[str, Any]:
+        try:
+            peer = Peer(self.address)
+        except OSError:
+            return {}
+        try:
+            return dict(json.loads(peer.ask(19002).body))
+        finally:
+            peer.close()
+
+    def hang_up(self) -> None:
+        while self._peers:
+            self._peers.pop().close()
+
+
+def until(condition: Callable[[], bool], what: str, limit_s: float = START_S) -> None:
+    deadline = time.monotonic() + limit_s
+    while not condition():
+        assert time.monotonic() < deadline, f"waited in vain until {what}"
+        time.sleep(0.05)
+
+
+@pytest.fixture(scope="module")
+def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Controller]:
+    with LocalKafka(tmp_path_factory.mktemp("kafka")) as kafka:
+        controller = Controller(tmp_path_factory.mktemp("controller"), kafka)
+        try:
+            until(lambda: bool(controller.status().get("ready")), "the controller leads")
+            yield controller
+        finally:
+            controller.process.send_signal(signal.SIGTERM)
+            controller.process.wait(30)
+
+
+@pytest.fixture
+def controller(running: Controller) -> Iterator[Controller]:
+    yield running
+    running.hang_up()
+
+
+def names(broker_set: str) -> dict[str, str]:
+    return {"clusterName": "C", "brokerName": broker_set}
+
+
+def join(peer: Peer, broker_set: str, broker: int, port: int) -> None:
+    """A Java broker's way in: 1012, 1013, 1003, 904, 1002 (controller.md 10.1)."""
+    me, address = names(broker_set), f"127.0.0.1:{port}"
+    offered = peer.ask(1012, me)
+    assert offered.ext["nextBrokerId"] == str(broker)
+    assert peer.ask(1013, me | {"appliedBrokerId": str(broker), "registerCheckCode": f"{address};1"}).code == 0
+    assert peer.ask(1003, me | {"brokerId": str(broker), "brokerAddress": address}).code == 0
+    peer.tell(904, me | {"brokerId": str(broker), "brokerAddr": address, "epoch": "-1", "maxOffset": "0"})
+    assert peer.ask(1002, me | {"brokerId": str(broker)}).code in (0, 2011)
+
+
+def golden(name: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (GOLDEN / name).read_text().splitlines()]
+
+
+def frame(line: dict[str, Any]) -> RemotingCommand:
+    (command,) = FrameDecoder().feed(bytes.fromhex(line["raw_hex"]))
+    return command
+
+
+def theirs_only(ext: dict[str, str]) -> dict[str, str]:
+    return {name: value for name, value in ext.items() if not name.startswith("regent")}
+
+
+def test_the_properties_file_is_what_counts(controller: Controller) -> None:
+    shown = parse(controller.peer().ask(1010).body)
+    assert list(shown) == sorted(shown) and shown["controllerDLegerGroup"] == "group1"
+    assert shown["controllerDLegerPeers"] == f"n0-{controller.address}" and shown["mappedFileSize"] == "4194304"
+    assert "mappedFileSize has no meaning here" in controller.log.read_text()
+    metadata = controller.peer().ask(1005)
+    assert metadata.ext == {
+        "group": "group1", "controllerLeaderId": "n0", "controllerLeaderAddress": controller.address, "isLeader": "true",
+        "peers": f"n0:{controller.address};",
+    }  # fmt: skip
+
+
+def test_a_recorded_life_of_java_brokers_gets_the_recorded_answers(controller: Controller) -> None:
+    """As tests/unit/processors/test_responses.py against the core alone; then mqadmin's conversation about that set."""
+    peers: dict[int, Peer] = {}
+    waiting: dict[tuple[int, int], tuple[RemotingCommand, RemotingCommand]] = {}
+    compared: dict[int, int] = {}
+    for line in golden("controller/broker-life.jsonl"):
+        command, conn = frame(line), line["conn"]
+        recorded_opaque = command.opaque
+        peer = peers.setdefault(conn, controller.peer())
+        if not command.is_response:
+            for broker in range(3):  # Repeats of the same shape were dropped from the recording: beat in between.
+                address = f"127.0.0.1:{25911 + 10 * broker}"
+                peers.setdefault(-1 - broker, controller.peer()).tell(904, {
+                    "clusterName": "DefaultCluster", "brokerName": "g", "brokerId": str(broker + 1), "brokerAddr": address,
+                    "epoch": "-1", "maxOffset": "0", "heartbeatTimeoutMills": "1000000",
+                })  # fmt: skip
+                assert peers[-1 - broker].ask(1005).code == 0  # so the heartbeat before it is taken
+            command.ext = {name: value.replace("127.0.0.1:209", "127.0.0.1:259") for name, value in command.ext.items()}
+            opaque = peer.send(command)
+            if not command.is_oneway:
+                waiting[conn, recorded_opaque] = (command, peer.answer_to(opaque))
+        elif (conn, recorded_opaque) in waiting:
+            request, ours = waiting.pop((conn, recorded_opaque))
+            if request.code == 1005:
+                continue
+            assert ours.code == command.code, line
+            assert theirs_only(ours.ext) == command.ext, line
+            wanted = fastjson.loads(command.body) if command.body else None
+            found = fastjson.loads(ours.body) if ours.body else None
+            if isinstance(found, dict) and "brokerMemberGroup" in found:
+                found = {key: value for key, value in found.items() if key not in ("brokerAddrs", "brokerName", "cluster")}
+            assert found == wanted, line
+            compared[request.code] = compared.get(request.code, 0) + 1
+    assert set(compared) >= {1001, 1002, 1003, 1004, 1012, 1013}
+    assert not any(peer.unexpected for peer in peers.values())
+    replay_mqadmin(controller.peer())
+
+
+def replay_mqadmin(peer: Peer) -> None:
+    """The tool's requests, each with the shape of the recorded answer."""
+    asked: dict[tuple[int, int], tuple[int, RemotingCommand]] = {}
+    for line in golden("wire/mqadmin-controller.jsonl"):
+        command = frame(line)
+        key = (line["conn"], command.opaque)
+        if not command.is_response:
+            asked[key] = command.code, peer.answer_to(peer.send(command))
+            continue
+        code, ours = asked.pop(key)
+        assert ours.code == command.code, line
+        assert theirs_only(ours.ext).keys() == command.ext.keys(), line
+        if code == 1010:
+            recorded, shown = parse(command.body), parse(ours.body)
+            mine = {"controllerDLegerGroup", "controllerDLegerPeers", "controllerDLegerSelfId", "enableElectUncleanMaster",
+                    "isProcessReadEvent", "listenPort", "scanInactiveMasterInterval", "scanNotActiveBrokerInterval"}
+            assert mine <= shown.keys() & recorded.keys()
+        elif command.body:
+            wanted, found = fastjson.loads(command.body), fastjson.loads(ours.body)
+            assert isinstance(wanted, dict) and isinstance(found, dict) and wanted.keys() <= found.keys(), line
+
+
+def test_a_code_nobody_knows_is_answered_in_the_recorded_words(controller: Controller) -> None:
+    recorded = [frame(line) for line in golden("wire/follower-controller.jsonl") if line["code"] == 3]
+    ours = controller.peer().ask(9_999)
+    assert [(one.code, one.remark) for one in recorded] == [(ours.code, ours.remark)]
+
+
+def test_both_header_serialisations_and_unknown_fields_are_read(controller: Controller) -> None:
+    peer = controller.peer()
+    for kind, broker_set in ((0, "json"), (1, "binary")):
+        strange = names(broker_set) | {"AccessKey": "k", "Signature": "s", "SecurityToken": "t", "ünknown": "x"}
+        assert peer.ask(1012, strange, kind=kind).ext["nextBrokerId"] == "1"
+        applied = peer.ask(1013, strange | {"appliedBrokerId": "1", "registerCheckCode": "h:1;1"}, kind=kind)
+        assert (applied.code, applied.serialization) == (0, 0)
+        assert peer.ask(1004, {"brokerName": broker_set}, kind=kind).ext["masterEpoch"] == "0"
+
+
+def test_a_one_way_request_is_never_answered(controller: Controller) -> None:
+    peer = controller.peer()
+    fields = names("oneway") | {
+        "brokerId": "1", "brokerAddr": "127.0.0.1:1", "brokerAddress": "127.0.0.1:1", "appliedBrokerId": "1",
+        "registerCheckCode": "h:1;1", "masterBrokerId": "1", "masterEpoch": "1",
+    }  # fmt: skip
+    for code in (*SERVED, 9_999):
+        peer.tell(code, fields, b'["oneway"]')
+        peer.tell(code, {}, b"\xff")
+    # Whatever came of them has been decided before this is.
+    assert peer.ask(1004, {"brokerName": "oneway"}).code == 0
+    assert peer.unexpected == []
+
+
+def test_garbage_is_answered_and_the_process_goes_on(controller: Controller) -> None:
+    peer, chance = controller.peer(), random.Random(7)
+    fields = ("clusterName", "brokerName", "brokerId", "masterBrokerId", "masterEpoch", "appliedBrokerId", "registerCheckCode",
+              "brokerAddress", "regentCommandId", "brokerControllerIdsToClean", "level", "heartbeatTimeoutMills", "controllerId")  # fmt: skip
+    values = ("", "x", "-1", "9" * 40, "1.5", "null", "true", "ü" * 300, "1;2;x", "\x00", "١")
+    bodies = (b"", b"{", b"[]", b"{}", b"[1]", b"\xff\xfe", b'{"syncStateSet":[1e9]}', b"{1:2}", b'{"settings":7}', b"[" * 5_000, b"a=\\u00")
+    pending = []
+    for _ in range(400):
+        ext = {name: chance.choice(values) for name in fields if chance.random() < 0.6}
+        command = RemotingCommand.request(chance.choice(SERVED), ext, chance.choice(bodies))
+        command.serialization = chance.randrange(2)
+        pending.append(peer.send(command))
+    for opaque in pending:
+        answer = peer.answer_to(opaque)
+        assert answer.code == 0 or answer.remark, answer
+    assert controller.status()["ready"]
+
+
+def test_many_at_once_are_each_answered_once(controller: Controller) -> None:
+    peer = controller.peer()
+    asked = {peer.send(RemotingCommand.request(1012, names(f"many-{number}"))): number for number in range(500)}
+    for opaque, number in asked.items():
+        answer = peer.answer_to(opaque)
+        assert (answer.code, answer.ext["brokerName"]) == (0, f"many-{number}")
+    assert peer.unexpected == []
+
+
+def test_a_new_master_is_told_by_1008_on_the_brokers_own_address(controller: Controller) -> None:
+    """One-way, JSON header, with a body, after the old one's port refuses."""
+    listening = socket.create_server(("127.0.0.1", 0))
+    dead = free_port()
+    first, second = controller.peer(), controller.peer()
+    join(first, "notified", 1, dead)
+    join(second, "notified", 2, listening.getsockname()[1])
+    base = {"brokerName": "notified", "masterBrokerId": "1", "masterEpoch": "1", "invokeTime": "1"}
+    altered = first.ask(1001, base, b'{"syncStateSet":[1,2],"syncStateSetEpoch":1}')
+    assert (altered.code, altered.ext["newSyncStateSetEpoch"]) == (0, "2")
+    first.close()
+    decoder, notices = FrameDecoder(), []
+    listening.settimeout(PATIENCE_S)
+    while not any(notice.ext["masterBrokerId"] == "2" for notice in notices):
+        link, _ = listening.accept()  # The probe connects too, and says nothing.
+        link.settimeout(PATIENCE_S)
+        with link:
+            while data := link.recv(65_536):
+                notices += decoder.feed(data)
+                if any(notice.ext["masterBrokerId"] == "2" for notice in notices):
+                    break
+    listening.close()
+    notice = notices[-1]
+    assert notice.code == 1008 and notice.is_oneway and notice.serialization == 0
+    assert theirs_only(notice.ext).keys() == {"masterAddress", "masterBrokerId", "masterEpoch", "syncStateSetEpoch"}
+    assert json.loads(notice.body) == {"syncStateSet": [2], "syncStateSetEpoch": 3}, "a Java broker's set falls back to the master"
+
+
+def test_a_late_close_of_an_old_connection_evicts_nobody(controller: Controller) -> None:
+    old, new = controller.peer(), controller.peer()
+    port = free_port()
+    join(old, "late", 1, port)
+    beat = names("late") | {"brokerId": "1", "brokerAddr": f"127.0.0.1:{port}"}
+    new.tell(904, beat)
+    assert new.ask(1005).code == 0
+    old.close()
+
+    def alive() -> bool:
+        table = json.loads(new.ask(1006, body=b'["late"]').body)["replicasInfoTable"]["late"]
+        return bool(table["inSyncReplicas"][0]["alive"]) and table["masterBrokerId"] == 1
+
+    for _ in range(20):
+        assert alive()
+
+
+def test_operators_requests_go_over_the_wire(controller: Controller) -> None:
+    peer = controller.peer()
+    document = json.loads(peer.ask(19003).body)
+    assert document["leader"] == "n0" and document["settings"]["effective"]["notifyBrokerRoleChanged"] == "true"
+    assert peer.ask(1009, body=b"electMasterMaxRetryCount=5\n").code == 0
+    assert parse(peer.ask(1010).body)["electMasterMaxRetryCount"] == "5"
+    assert peer.ask(1009, body=b"listenPort=1\n").code == 1 and peer.ask(1009, body=b"configStorePath=/x\n").code == 16
+    assert peer.ask(19007, {"level": "DEBUG", "logger": "processors.nothing"}).code == 0
+    alone = peer.ask(19008)
+    assert alone.code == 1 and "no other controller" in (alone.remark or "")
+
+
+def test_without_the_log_every_answer_comes_in_time_and_says_that_it_proves_nothing(controller: Controller) -> None:
+    peer = controller.peer()
+    controller.kafka.signal_node(1, signal.SIGSTOP)
+    try:
+        began = time.monotonic()
+        asked = [peer.send(RemotingCommand.request(code, names("paused") | {"appliedBrokerId": "1", "registerCheckCode": "h:1;1"}, body))
+                 for code, body in ((1012, b""), (1013, b""), (1004, b""), (1006, b'["g"]'), (19003, b""))]  # fmt: skip
+        answers = [peer.answer_to(opaque) for opaque in asked]
+        took_s = time.monotonic() - began
+    finally:
+        controller.kafka.signal_node(1, signal.SIGCONT)
+    assert {answer.code for answer in answers} == {1} and all(answer.remark for answer in answers)
+    assert took_s < ANSWER_S + 2, "a machine that does much else is a little late"
+    until(lambda: peer.ask(1012, names("paused")).code == 0, "the log is back")
