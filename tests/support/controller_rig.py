@@ -57,6 +57,7 @@ class Rig:
         self.sent: list[fx.Effect] = []
         self.published: list[Outcome] = []
         self.auto = True
+        self.holds_appends = False
         self.held: list[fx.Append] = []
         self._queue: deque[fx.Effect] = deque()
         self._performing = False
@@ -113,7 +114,7 @@ class Rig:
 
     def _perform_one(self, effect: fx.Effect) -> None:
         match effect:
-            case fx.Append() if self.auto:
+            case fx.Append() if self.auto and not self.holds_appends:
                 self.append(effect)
             case fx.Append():
                 self.held.append(effect)

@@ -58,7 +58,7 @@ def test_a_leader_to_whom_nothing_comes_back_says_that_it_is_not_able() -> None:
     rig = Rig("c1", Log(), {"c2": "c2:9878"}).lead()
     rig.tick(200)
     assert able_as_told(rig) == "true"
-    rig.auto = False
+    rig.holds_appends = True
     rig.request(1013, APPLY)
     rig.perform(rig.core.on_append_result(rig.held[0].command_id, None, rig.now_ms))
     rig.pass_time(UNABLE_AFTER_MS + 300)
@@ -71,7 +71,7 @@ def test_a_leader_to_whom_nothing_comes_back_says_that_it_is_not_able() -> None:
 
 def test_a_queue_that_moves_is_able_however_long_it_is() -> None:
     rig = Rig("c1", Log(), {"c2": "c2:9878"}).lead()
-    rig.auto = False
+    rig.holds_appends = True
     for number in range(30):
         rig.request(1013, APPLY | {"brokerName": f"b{number}"})
     for append in rig.held[:20]:
