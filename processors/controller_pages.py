@@ -16,7 +16,9 @@ from brokers.remoting.connection import split_address
 from processors.admin_desk import LOG_LEVELS
 from processors.config import ControllerConfig
 from processors.controller_log import ControllerLog
+from processors.core import ControllerCore
 from processors.figures import Figures
+from processors.effect_runner import monotonic_ms
 from processors.http_front import HttpAnswer, HttpFront, Route, text
 from processors.metrics import Metrics
 from processors.metrics_text import CONTENT_TYPE, Disk, render
@@ -53,19 +55,19 @@ def log_levels() -> dict[str, str]:
 
 
 class ControllerPages:
-    """`figures`: None while the process starts."""
+    """`core`: None while the process starts."""
 
     def __init__(
         self,
         config: ControllerConfig,
         metrics: Metrics,
-        figures: Callable[[], Figures | None],
+        core: Callable[[], ControllerCore | None],
         log: ControllerLog,
         more: Mapping[str, Route] | None = None,
     ) -> None:
         self._metrics, self._data_dir = metrics, config.data_dir
         self._who = {"address": config.advertised, "group": config.cluster_id, "peer_id": config.controller_id, **config.metrics_labels}
-        self._figures, self._log = figures, log
+        self._core, self._log = core, log
         routes: dict[str, Route] = {
             "/metrics": self._show_metrics, "/healthz": self._health, "/readyz": self._readiness,
             "/loglevel": self._show_level, "PUT /loglevel": self._set_level, PATH: snapshot_route(log.snapshots),
@@ -88,17 +90,28 @@ class ControllerPages:
 
     async def _show_metrics(self, _query: Mapping[str, str]) -> HttpAnswer:
         disk = await asyncio.to_thread(disk_of, self._data_dir, time.time())
-        return HttpAnswer(200, CONTENT_TYPE, render(self._metrics, self._figures(), disk, self._who))
+        figures = await self._figures()
+        page = await asyncio.to_thread(render, self._metrics, figures, disk, self._who)
+        return HttpAnswer(200, CONTENT_TYPE, page)
+
+    async def _figures(self) -> Figures | None:
+        """Step by step, so that nobody's decision waits for a scrape."""
+        core = self._core()
+        for step in () if core is None else core.figures(monotonic_ms()):
+            if step is not None:
+                return step
+            await asyncio.sleep(0)
+        return None
 
     async def _health(self, _query: Mapping[str, str]) -> HttpAnswer:
         """That this is answered is the point: the loop turns."""
         return text(200, "ok")
 
     async def _readiness(self, _query: Mapping[str, str]) -> HttpAnswer:
-        figures = self._figures()
-        if figures is None:
+        core = self._core()
+        if core is None:
             return text(503, f"not ready: starting, commands are applied up to offset {self._log.caught_up_offset}")
-        return text(200, "ready") if figures.leader_known else text(503, "not ready: no controller leads")
+        return text(200, "ready") if core.knows_leader else text(503, "not ready: no controller leads")
 
     async def _show_level(self, _query: Mapping[str, str]) -> HttpAnswer:
         return text(200, "\n".join(f"{name} {level}" for name, level in log_levels().items()))

@@ -30,7 +30,6 @@ from processors.controller_pages import ControllerPages
 from processors.core import ControllerCore
 from processors.core_context import CoreConfig
 from processors.effect_runner import EffectRunner, monotonic_ms, monotonic_us, wall_ms
-from processors.figures import Figures
 from processors.fold import Folder
 from processors.log_reader import LogBroken, LogUnreachable
 from processors.metrics import SUCCESS, RequestMeter
@@ -75,7 +74,7 @@ class ControllerProcess:
         self._log = ControllerLog(config, on_record=self._record, on_halt=self._halt)
         self._folder = Folder()
         self._meter = RequestMeter()
-        self._pages = ControllerPages(config, self._meter.metrics, self._figures, self._log)
+        self._pages = ControllerPages(config, self._meter.metrics, lambda: self._core if self._ready else None, self._log)
         self._ended: asyncio.Future[int] | None = None
         self._halt_reason: str | None = None
 
@@ -215,9 +214,6 @@ class ControllerProcess:
         if request.is_oneway:
             self._meter.answered(connection.id, request.opaque, SUCCESS, monotonic_us())
         return None
-
-    def _figures(self) -> Figures | None:
-        return None if self._core is None or not self._ready else self._core.figures(monotonic_ms())
 
     def _not_ready(self, request: RemotingCommand) -> RemotingCommand | None:
         if request.is_oneway:

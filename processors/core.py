@@ -133,8 +133,13 @@ class ControllerCore:
         )
         return waiter.answer(answer)
 
-    def figures(self, now_ms: int) -> Figures:
-        """What the metrics show of this moment."""
+    @property
+    def knows_leader(self) -> bool:
+        """True when this process leads, or hears who does."""
+        return self._context.leader_address() is not None
+
+    def figures(self, now_ms: int) -> Iterator[Figures | None]:
+        """What the metrics show of this moment; None at each step before the last."""
         self._context.clock(now_ms)
         return figures_of(self._context, self._reads.end_offset, self._outcomes.published_offset, self._commands.waiting)
 

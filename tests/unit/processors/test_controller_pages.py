@@ -3,7 +3,6 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import AsyncIterator
-from dataclasses import replace
 from pathlib import Path
 
 import aiohttp
@@ -12,21 +11,16 @@ import pytest
 from processors.config import ControllerConfig
 from processors.controller_log import ControllerLog
 from processors.controller_pages import ControllerPages, disk_of
-from processors.figures import Figures
+from processors.core import ControllerCore
 from processors.metrics import Metrics
 from processors.metrics_text import Disk
-
-
-FIGURES = Figures(
-    role=2, term=1, rules_version=2, leader_known=True, applied_offset=3, end_offset=4, published_offset=3, pending=0, living={},
-    sets=0, sets_without_master=0, sets_at_risk=0, unclaimed_ids=0, silence_max_ms=0,
-)  # fmt: skip
+from tests.support.controller_rig import Rig
 
 
 class Process:
     """What the pages ask of the process around them."""
 
-    figures: Figures | None = None
+    core: ControllerCore | None = None
 
 
 def config(folder: Path, http_listen: str = "127.0.0.1:0") -> ControllerConfig:
@@ -44,7 +38,7 @@ def process() -> Process:
 
 @pytest.fixture
 async def pages(tmp_path: Path, process: Process) -> AsyncIterator[ControllerPages]:
-    made = ControllerPages(config(tmp_path), Metrics(), lambda: process.figures, log(tmp_path))
+    made = ControllerPages(config(tmp_path), Metrics(), lambda: process.core, log(tmp_path))
     await made.start()
     yield made
     await made.close()
@@ -58,9 +52,11 @@ async def ask(pages: ControllerPages, path: str, method: str = "GET") -> tuple[i
 async def test_it_is_healthy_while_it_starts_and_says_why_it_is_not_ready(pages: ControllerPages, process: Process) -> None:
     assert await ask(pages, "/healthz") == (200, "ok\n")
     assert await ask(pages, "/readyz") == (503, "not ready: starting, commands are applied up to offset -1\n")
-    process.figures = FIGURES
+    rig = Rig().lead()
+    process.core = rig.core
     assert await ask(pages, "/readyz") == (200, "ready\n")
-    process.figures = replace(FIGURES, leader_known=False)
+    assert "\nregent_leader_known 1.0\n" in (await ask(pages, "/metrics"))[1]
+    process.core = Rig().core
     assert await ask(pages, "/readyz") == (503, "not ready: no controller leads\n")
 
 

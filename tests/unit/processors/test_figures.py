@@ -1,5 +1,10 @@
 from __future__ import annotations
 
+from collections.abc import Iterator
+
+import pytest
+
+from processors import figures
 from processors.core_context import CoreConfig, CoreContext
 from processors.figures import ROLE_CANDIDATE, ROLE_FOLLOWER, ROLE_LEADER, ROLE_UNKNOWN, Figures, figures_of
 from processors.fold import Folder
@@ -9,7 +14,14 @@ from tests.support.controller_rig import Log, Rig, ids
 def of(rig: Rig, **changed: int) -> Figures:
     rig.tick()
     asked = {"end_offset": 0, "published_offset": -1, "pending": 0, **changed}
-    return figures_of(rig.core._context, **asked)
+    return last(figures_of(rig.core._context, **asked))
+
+
+def last(steps: Iterator[Figures | None]) -> Figures:
+    """What comes after all the turns for others."""
+    *turns, found = steps
+    assert not any(turns) and found is not None
+    return found
 
 
 def test_a_leader_knows_its_sets_and_who_lives() -> None:
@@ -52,7 +64,7 @@ def test_a_standby_follows_and_one_that_hears_nobody_is_a_candidate() -> None:
 
 def test_before_the_cluster_is_formed_nothing_is_known() -> None:
     context = CoreContext(CoreConfig("c1", "h:1", "x"), Folder(), ids())
-    found = figures_of(context, end_offset=0, published_offset=-1, pending=0)
+    found = last(figures_of(context, end_offset=0, published_offset=-1, pending=0))
     assert (found.role, found.applied_offset, found.end_offset) == (ROLE_UNKNOWN, -1, 0)
 
 
@@ -60,3 +72,13 @@ def test_the_end_of_the_log_is_never_before_what_was_applied() -> None:
     rig = Rig().lead()
     assert of(rig, end_offset=0).end_offset == rig.folder.offset + 1
     assert of(rig, end_offset=99).end_offset == 99
+
+
+def test_others_get_their_turn_between_many_sets(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(figures, "SETS_AT_ONCE", 2)
+    rig = Rig().lead()
+    for number in range(5):
+        names = {"clusterName": "C", "brokerName": f"s{number}"}
+        rig.request(1013, names | {"appliedBrokerId": "1", "registerCheckCode": "h:1;1"})
+    steps = list(rig.core.figures(rig.now_ms))
+    assert steps[:-1] == [None, None] and steps[-1] is not None and steps[-1].unclaimed_ids == 5
