@@ -162,15 +162,20 @@ class JavaSet:
 
 def commit_logs_differ(brokers: Sequence[JavaBroker]) -> str:
     """The first difference between the commit logs, '' when there is none. They must be at rest; files are zero behind the end."""
-    first, *others = brokers
-    for other in others:
-        names = sorted({path.name for one in (first, other) for path in (one.store / "commitlog").glob("*")})
-        for name in names:
-            here, there = (_bytes_of(one.store / "commitlog" / name) for one in (first, other))
+    return commit_bytes_differ({one.name: one.store / "commitlog" for one in brokers})
+
+
+def commit_bytes_differ(folders: Mapping[str, Path]) -> str:
+    """The same for folders of commit log files, by the name of their broker."""
+    (first, one), *others = folders.items()
+    for second, other in others:
+        for name in sorted({path.name for folder in (one, other) for path in folder.glob("*")}):
+            here, there = _bytes_of(one / name), _bytes_of(other / name)
             size = max(len(here), len(there))
-            if here.ljust(size, b"\0") != there.ljust(size, b"\0"):
-                at = next(i for i in range(size) if here[i : i + 1] != there[i : i + 1])
-                return f"{first.name} and {other.name} differ at {int(name) + at}"
+            here, there = here.ljust(size, b"\0"), there.ljust(size, b"\0")
+            if here != there:
+                at = next(i for i in range(size) if here[i] != there[i])
+                return f"{first} and {second} differ at {int(name) + at}"
     return ""
 
 

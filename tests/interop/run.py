@@ -39,6 +39,7 @@ SCENARIOS = (
     Scenario("controller-all", "java_controllers:every", "all controllers are killed while Java brokers serve"),
     Scenario("move", "java_brokers:move", "Java brokers come back at another address"),
     Scenario("wipe", "java_brokers:wipe", "a Java broker comes back with an empty disk"),
+    Scenario("mixed", "java_mixed", "one set of Regent and Java brokers: each kind as master and as slave, each killed"),
     Scenario("mqadmin", "mqadmin_beside", "stock mqadmin's controller commands on Regent and on a Java controller, outputs compared"),
     Scenario("routes", "name_servers", "Java brokers at both name servers: equal answers to clients, also after a failover"),
     Scenario("import", "java_moves:way_in", "Java brokers leave a Java controller for Regent, under load, without a restart"),

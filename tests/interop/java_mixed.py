@@ -1,0 +1,93 @@
+"""
+One broker set of both kinds: two brokers of Regent and a Java broker 5.3.3 beside each other.
+
+Responsible for: a Java slave behind a Regent master, Regent slaves behind a Java master, a kill of each, nothing
+acknowledged lost, logs equal byte by byte.
+Refuses to know: which kind should be master; it designates one and the other.
+"""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from pathlib import Path
+
+from infra.cluster_plan import BROKER_SET, CLUSTER_NAME
+from infra.controller_admin import ControllerAdmin
+from tests.interop.java_client import acknowledged_of, lost_after_reading
+from tests.interop.java_rocketmq import JavaBroker
+from tests.interop.java_set import ASK_MS, JavaSet, SetView, commit_bytes_differ, start_brokers
+from tests.interop.stage import Row, Stage
+from tests.support.local_cluster import LocalCluster
+
+OURS = 2
+ALL = [1, 2, 3]
+
+
+def run(stage: Stage) -> list[Row]:
+    """A Java slave, then a Java master, then Regent's again."""
+    stage.drop_shared()
+    with ExitStack() as stack:
+        java = _mixed(stage, stack)
+        return _play(stage, java, java.brokers[0])
+
+
+def _mixed(stage: Stage, stack: ExitStack) -> JavaSet:
+    regent = LocalCluster(stage.work / "mixed", "--replicas", str(OURS))
+    stack.callback(regent.end)
+    stage.say(f"starting a cluster with {OURS} brokers of Regent, and a Java broker in their set")
+    regent.up()
+    stack.callback(regent.down)
+    controllers = regent.folder.running_cluster()["controllers"]
+    brokers = start_brokers(stage, "Regent's controllers, in a set with Regent's brokers", controllers, regent.name_servers,
+                            broker_set=BROKER_SET, cluster=CLUSTER_NAME, count=1, prefix="mixed-")
+    stack.callback(brokers[0].end)
+    return JavaSet(stage.java, ControllerAdmin(controllers, ASK_MS), BROKER_SET, regent.name_servers[0], brokers, brokers[0], regent)
+
+
+def _play(stage: Stage, java: JavaSet, javas: JavaBroker) -> list[Row]:
+    joined = java.wait("the Java slave is in sync behind a Regent master", _whole, 60)
+    rows = [Row("Java slave behind a Regent master", str(joined), joined.master_id != javas.broker_id)]
+    producer = java.producer(stage, "Mixed")
+    try:
+        producer.flows()
+        stage.say("the Java broker is made master")
+        java.admin.elect(CLUSTER_NAME, BROKER_SET, javas.broker_id)
+        led = java.wait("Regent's brokers are in sync behind the Java master", lambda view: _whole(view) and view.master_id == javas.broker_id, 90)
+        producer.flows()
+        rows.append(Row("Regent slaves behind a Java master", str(led), led.in_sync == ALL))
+        stage.say("kill -9 of the Java master")
+        javas.kill()
+        ours = java.new_master(javas.broker_id, led.master_epoch)
+        producer.flows()
+        rows.append(Row("Java master killed: a Regent one", str(ours), ours.master_id != javas.broker_id))
+        javas.start(wait=False)
+        back = java.wait("the Java broker is back in the set", _whole, 90)
+        producer.flows()
+        rows.append(Row("the Java broker returns, is in sync", str(back), back.in_sync == ALL))
+        assert java.regent is not None
+        name = java.regent.view.process_at(str(back.master_address))["name"]
+        stage.say(f"kill -9 {name}")
+        java.regent.kill(name)
+        java.new_master(back.master_id or 0, back.master_epoch)
+        producer.flows()
+        last = java.wait("everybody is in sync again", _whole, 90)
+        rows.append(Row("Regent master killed: another one, all in sync", str(last), last.in_sync == ALL))
+        acknowledged = acknowledged_of(producer.stop())
+        lost = lost_after_reading(stage, java.name_servers, producer.topic, acknowledged)
+        rows.append(Row("acknowledged lost", f"{len(lost)} of {len(acknowledged)}", not lost and bool(acknowledged)))
+    finally:
+        producer.end()
+    return [*rows, _equal(java, javas)]
+
+
+def _whole(view: SetView) -> bool:
+    return view.has_master and view.in_sync == ALL
+
+
+def _equal(java: JavaSet, javas: JavaBroker) -> Row:
+    assert java.regent is not None
+    logs: dict[str, Path] = {javas.name: javas.store / "commitlog"}
+    for process in java.regent.processes("broker"):
+        logs[process["name"]] = java.regent.folder.data_of(process["name"]) / "commitlog"
+    found = commit_bytes_differ(logs)
+    return Row("commit logs equal", found or f"{len(logs)} brokers, byte by byte", not found)
