@@ -33,6 +33,7 @@ SNAPSHOTS_KEPT = 3
 PROBE_OPEN_MS = 2
 PROBE_TIMEOUT_MS = 500
 PUBLISH_MS = (0, 2)
+REFOLD_MS = (5, 200)
 RETRY_MS = 25
 
 
@@ -270,6 +271,19 @@ class ControllerNode(Process):
             self, topics.newest_published,
             lambda last: self._tell_core(lambda core: core.on_last_published(effect.token, last, self.world.now_ms)),
         )  # fmt: skip
+
+    def _do_FoldAgain(self, effect: fx.FoldAgain) -> None:
+        def look() -> None:
+            topics = self.realm.topics
+            outcomes: list[Outcome] | None = None
+            if topics.reaches(self):
+                self.world.count("folded_again")
+                folder = Folder(supported_rules=self.rules)
+                applied = [folder.apply(offset, data).outcome for offset, data in enumerate(topics.records[: effect.end])]
+                outcomes = applied[effect.first :]
+            self._tell_core(lambda core: core.on_folded_again(outcomes, self.world.now_ms))
+
+        self.soon(self.world.between(*REFOLD_MS), look)
 
     def _do_Publish(self, effect: fx.Publish) -> None:
         """In order and without an end: the producer of outcomes never gives up, only a death drops the rest."""

@@ -145,7 +145,7 @@ class Promises:
         if replicas is None:
             return
         if LABEL_AT_RISK in outcome.labels and outcome.accepted:
-            replicas.at_risk = True
+            replicas.put_at_risk()
             self.world.count("set.at_risk")
         elected = [change for change in outcome.changes if isinstance(change, MasterElected)]
         for broker in replicas.brokers:
@@ -276,6 +276,8 @@ class Promises:
         for replicas in self.realm.sets:
             known = state.sets.get(replicas.name)
             ids = sorted(broker.broker_id or -1 for broker in replicas.brokers)
+            if known is not None and known.has_had_master and not {*known.sync_state_set, *known.unclean_members} & set(ids):
+                continue  # its disk was lost in the moment of its election: nobody is left whom rules could elect
             if known is None or list(known.sync_state_set) != ids:
                 return f"{replicas.name}: {ids} are there, the set is {None if known is None else known.sync_state_set}"
             masters = [one for one in replicas.brokers if one.mastership is not None]

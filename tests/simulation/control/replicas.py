@@ -133,6 +133,10 @@ class ReplicaSet:
             for one in self.brokers
         )  # fmt: skip
 
+    def put_at_risk(self) -> None:
+        """The log itself says that data may be missing: nothing is promised any more."""
+        self.at_risk = True
+
     def forget(self) -> None:
         """All disks of the set are new: nothing is promised about what they held."""
         self.acknowledged = {}
