@@ -59,7 +59,7 @@ SHELLS: dict[str, tuple[str, ...]] = {
 }
 # never a shell, whatever happens: the contract that fold and simulation rest on
 NEVER = (
-    "processors/state.py", "processors/decide.py", "processors/evolve.py", "processors/elect.py", "processors/fold.py",
+    "processors/state.py", "processors/rules.py", "processors/decide.py", "processors/decide_import.py", "processors/evolve.py", "processors/elect.py", "processors/fold.py",
     "processors/canonical.py", "processors/core.py", "processors/liveness.py", "processors/triggers.py",
     "processors/leadership.py", "processors/gateway.py", "processors/effects.py", "processors/routes.py",
     "events/commands.py", "events/changes.py", "events/outcomes.py", "events/codec.py", "brokers/remoting/codec.py",
