@@ -24,6 +24,8 @@ from tests.support.local_cluster import LocalCluster, regent
 
 ARRIVE_WITHIN_S = 200.0
 LEADS_WITHIN_S = 60.0
+PATIENT = {"pollMs": "200", "timeoutMs": "3000"}
+"""The client's default timeout: a busy machine alone must not fail a send."""
 
 
 def controller_verb(*words: str) -> tuple[int, dict[str, Any]]:
@@ -41,12 +43,15 @@ def way_in(stage: Stage) -> list[Row]:
     with ExitStack() as stack:
         java, controller = _on_a_java_controller(stage, stack)
         cluster = _regent_beside(stage, stack)
-        producer = Producer(stage, java.name_servers, "WayIn")
+        producer = Producer(stage, java.name_servers, "WayIn", settings=PATIENT)
         stack.callback(producer.end)
         producer.flows()
-        before, ids = java.whole(), {one.name: one.identity() for one in java.brokers}
         where = ("--from", controller.address, "--sets", BROKER_SET, "--controller", ";".join(_controllers(cluster)))
-        rows, commands = _import(controller, where)
+        rows = _changed_in_between(stage, java, controller, where)
+        producer.flows()
+        before, ids = java.whole(), {one.name: one.identity() for one in java.brokers}
+        more, commands = _import(controller, where)
+        rows += more
         java.admin = ControllerAdmin(_controllers(cluster), ASK_MS)
         rows.append(Row("imported: master, epochs, members as they were", str(java.view()), _same(before, java.view())))
         struck_ms = _tell(stage, producer, commands)
@@ -73,7 +78,7 @@ def way_back(stage: Stage) -> list[Row]:
         controller = _java_controller(stage, stack, "fresh-controller")
         # Regent's name server goes away with it; a client that names the Java one does not notice.
         java.name_servers = java.java_name_server.address
-        producer = Producer(stage, java.name_servers, "WayBack")
+        producer = Producer(stage, java.name_servers, "WayBack", settings=PATIENT)
         stack.callback(producer.end)
         producer.flows()
         before, ids = java.whole(), {one.name: one.identity() for one in java.brokers}
@@ -114,6 +119,23 @@ def _import(controller: JavaProcess, where: tuple[str, ...]) -> tuple[list[Row],
         Row("the proof refuses while the Java controller lives", f"exit {too_early}", too_early == 1),
         Row("the brokers prove that nothing changed", _said(proof), checked == 0),
     ], commands_of(first)
+
+
+def _changed_in_between(stage: Stage, java: JavaSet, controller: JavaProcess, where: tuple[str, ...]) -> list[Row]:
+    """A slave dies after the set was read and before the Java controller stops: the proof must see it. Then all is put right."""
+    java.whole()
+    code, _ = controller_verb("import", *where)
+    victim = java.slaves()[-1]
+    stage.say(f"kill -9 {victim.name} after the import, and only then the Java controller stops")
+    victim.kill()
+    java.wait("the dead slave is out of the set", lambda view: len(view.in_sync) == len(java.brokers) - 1)
+    controller.stop()
+    found, proof = _checked("import", where)
+    controller.start()
+    stage.java.wait_until(lambda: bool(_leader(java.admin)), "the Java controller leads again", LEADS_WITHIN_S)
+    victim.start(wait=False)
+    java.whole()
+    return [Row("a member lost between reading and stopping is found", _said(proof)[:300], (code, found) == (0, 1))]
 
 
 def _export(stage: Stage, cluster: LocalCluster, where: tuple[str, ...]) -> tuple[list[Row], list[str]]:

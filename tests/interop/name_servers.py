@@ -20,12 +20,12 @@ from tests.interop.java_set import BROKER_SET, JavaSet, on_regent
 from tests.interop.stage import Row, Stage
 
 AGREE_WITHIN_S = 45.0
-TOPICS = ("Beside", "BesideOrdered", "TBW102", "SELF_TEST_TOPIC", BROKER_SET, "DefaultCluster", "NoSuchTopic")
+TOPICS = ("Beside", "BesideReadOnly", "TBW102", "SELF_TEST_TOPIC", BROKER_SET, "DefaultCluster", "NoSuchTopic")
 Question = tuple[str, int, dict[str, str]]
 
 
 def run(stage: Stage) -> list[Row]:
-    """Routes of ordinary, ordered, system and unknown topics, cluster and member tables; again after a master died."""
+    """Routes of ordinary, read-only, system and unknown topics, cluster and member tables; again after a master died."""
     java = on_regent(stage)
     before = java.whole()
     producer = Producer(stage, java.name_servers, "Beside", count=20)
@@ -33,7 +33,7 @@ def run(stage: Stage) -> list[Row]:
         producer.stop()
     finally:
         producer.end()
-    _topic(stage, java, "BesideOrdered", "-o", "true")
+    _topic(stage, java, "BesideReadOnly", "-p", "4")
     rows = _compare(java, "all well")
     victim = java.master()
     stage.say(f"kill -9 {victim.name}")
