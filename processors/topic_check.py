@@ -58,7 +58,7 @@ def prepare(
         raise LogBroken(f"Kafka has no topic {COMMANDS.name}, but its records were applied here: {RESTORE}")
     if missing and not local_cluster:
         names = ", ".join(spec.name for spec in missing)
-        raise TopicsUnfit(f"Kafka has no topic {names}: create them with {wanted(missing)}")
+        raise TopicsUnfit(f"Kafka has no topic {names}: create them with {recipe(missing)}")
     if missing:
         _create(admin, missing, len(admin.list_topics(timeout=ASK_TIMEOUT_S).brokers))
         present = _wait_for_creation(admin, kafka, wait_ms, cancelled)
@@ -159,7 +159,7 @@ def settings_of(admin: AdminClient, topics: Sequence[str]) -> dict[str, dict[str
     return settings
 
 
-def wanted(specs: Sequence[TopicSpec]) -> str:
+def recipe(specs: Sequence[TopicSpec]) -> str:
     """How missing topics are to be made, for people."""
     return "; ".join(
         f"{spec.name}: {spec.partitions} partition(s), "

@@ -41,7 +41,7 @@ def _topics(admin: AdminClient, cluster: ClusterMetadata, local_cluster: bool) -
     reported = topic_check.settings_of(admin, [spec.name for spec in there]) if there else {}
     for spec in TOPICS:
         if spec not in there:
-            way_out = "The first controller makes it." if local_cluster else f"Create it: {topic_check.wanted([spec])}"
+            way_out = "The first controller makes it." if local_cluster else f"Create it: {topic_check.recipe([spec])}"
             findings.append(Finding("topics", WARN if local_cluster else FAIL, f"{spec.name} is not there", way_out))
             continue
         problems = topic_check.unfit(spec, cluster.topics[spec.name], reported[spec.name], local_cluster or spec is BROKER_EVENTS)
