@@ -80,11 +80,20 @@ class AdminDesk:
         return self._change(waiter)
 
     def _change(self, waiter: Waiter) -> list[Effect]:
-        wanted = admin_requests.wanted_settings(waiter.request)
-        in_force = settings_in_force.in_force(self._context.state)
-        if all(in_force.get(name) == value for name, value in wanted.items()):
+        """A command, unless all is as wanted already; only a read barrier can say so."""
+        if self._is_so(waiter):
+            return self._reads.when_current(waiter, self._change_proven)
+        return self._commands.request(waiter)
+
+    def _change_proven(self, waiter: Waiter) -> list[Effect]:
+        if self._is_so(waiter):
             return waiter.answer(waiter.request.reply(0))
         return self._commands.request(waiter)
+
+    def _is_so(self, waiter: Waiter) -> bool:
+        wanted = admin_requests.wanted_settings(waiter.request)
+        in_force = settings_in_force.in_force(self._context.state)
+        return all(in_force.get(name) == value for name, value in wanted.items())
 
     def activate_rules(self, waiter: Waiter) -> list[Effect]:
         """19005: only when every configured controller has been heard and has the rules (design D3)."""

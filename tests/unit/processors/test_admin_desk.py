@@ -122,3 +122,15 @@ def test_an_import_says_where_it_is_recorded_and_why_it_is_refused() -> None:
     refused = rig.request(19006, {}, json.dumps(fields | {"broker_name": "a"}).encode())
     assert refused is not None and (refused.code, refused.ext["refusal"]) == (1, "IMPORT_CONFLICT")
     assert "IMPORT_CONFLICT" in (refused.remark or "")
+
+
+def test_settings_that_are_in_force_already_are_confirmed_after_a_read_barrier() -> None:
+    """A leader that leads no more would confirm what the next one has changed."""
+    rig = Rig().lead()
+    rig.auto = False
+    body = json.dumps({"settings": {"enableElectUncleanMaster": "false"}}).encode()
+    assert rig.request(19004, {}, body) is None
+    (question,) = rig.take(fx.AskEndOffset)
+    rig.perform(rig.core.on_end_offset(question.token, len(rig.log.records)))
+    (reply,) = rig.take(fx.Reply)
+    assert reply.response.code == 0 and rig.held == []
