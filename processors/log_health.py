@@ -12,9 +12,10 @@ from dataclasses import dataclass
 
 from events.topics import COMMANDS_TOPIC
 
-LOOKS_BEHIND_MAX = 10
+BEHIND_FOR_S = 5.0
 """The end offset of a new leader of the topic may stand behind for some seconds."""
-LOOKS_ODD_MAX = 3
+ODD_FOR_S = 1.0
+ODD_LOOKS_MIN = 3
 LOOKS_APART_MAX_S = 5.0
 """After a longer pause of Kafka or of this process, waiting is counted anew."""
 RESTORE = (
@@ -50,37 +51,39 @@ class LogHealth:
     def __init__(self, topic_id: str | None, watchdog_s: float, now_s: float) -> None:
         self._topic_id = topic_id
         self._watchdog_s = watchdog_s
-        self._odd: dict[str, int] = {}
+        self._odd: dict[str, tuple[int, float]] = {}
         self._delivered = 0
         self._waits_since = self._looked_at = now_s
 
     def judge(self, look: Look, now_s: float) -> str | None:
         """Why this controller must stop; None while all is well."""
-        return self._whole(look) or self._arrives(look, now_s)
+        return self._whole(look, now_s) or self._arrives(look, now_s)
 
-    def _whole(self, look: Look) -> str | None:
+    def _whole(self, look: Look, now_s: float) -> str | None:
         known, named = self._topic_id, look.topic_id
         self._topic_id = known or named
         gone = None if named is None else not named
-        return (
-            self._often("gone", gone, LOOKS_ODD_MAX, f"{COMMANDS_TOPIC} was deleted: {RESTORE}")
-            or self._often(
-                "anew", named != known if known and named else None, LOOKS_ODD_MAX,
-                f"{COMMANDS_TOPIC} was deleted and made anew (topic id {look.topic_id}, here {known}): {RESTORE}",
-            )
-            or self._often("first", look.first > 0, LOOKS_ODD_MAX, beginning_lost(look.first))
-            or self._often(
-                "changed", None if look.same is None else not look.same, LOOKS_ODD_MAX,
-                f"{COMMANDS_TOPIC} was cut and written anew: a record that was applied here is another one now; {RESTORE}",
-            )
-            or self._often("behind", look.end < look.applied, LOOKS_BEHIND_MAX, too_short(look.end, look.applied))
+        anew = named != known if known and named else None
+        changed = None if look.same is None else not look.same
+        found = (
+            ("gone", gone, ODD_FOR_S, f"{COMMANDS_TOPIC} was deleted: {RESTORE}"),
+            ("anew", anew, ODD_FOR_S, f"{COMMANDS_TOPIC} was deleted and made anew (topic id {named}, here {known}): {RESTORE}"),
+            ("first", look.first > 0, ODD_FOR_S, beginning_lost(look.first)),
+            ("changed", changed, ODD_FOR_S, f"{COMMANDS_TOPIC} was cut and written anew: a record that was applied here is another one now; {RESTORE}"),
+            ("behind", look.end < look.applied, BEHIND_FOR_S, too_short(look.end, look.applied)),
         )  # fmt: skip
+        return next((reason for what, odd, for_s, reason in found if self._stays(what, odd, now_s, for_s)), None)
 
-    def _often(self, what: str, odd: bool | None, looks: int, reason: str) -> str | None:
-        """The reason, once it was odd so many looks in a row; what was not learnt (None) neither counts nor clears."""
-        if odd is not None:
-            self._odd[what] = self._odd.get(what, 0) + 1 if odd else 0
-        return reason if self._odd.get(what, 0) >= looks else None
+    def _stays(self, what: str, odd: bool | None, now_s: float, for_s: float) -> bool:
+        """Whether it was odd at several looks over so long; what was not learnt (None) neither counts nor clears."""
+        if odd is None:
+            return False
+        if not odd:
+            self._odd.pop(what, None)
+            return False
+        looks, since = self._odd.get(what, (0, now_s))
+        self._odd[what] = (looks + 1, since)
+        return looks + 1 >= ODD_LOOKS_MIN and now_s - since >= for_s
 
     def _arrives(self, look: Look, now_s: float) -> str | None:
         """Faust must hand over something while the log is longer than what it has handed over."""

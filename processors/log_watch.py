@@ -23,6 +23,8 @@ from processors.topic_identity import TopicIdentity
 _log = logging.getLogger(__name__)
 
 LOOK_EVERY_S = 0.5
+HELP_AGAIN_S = 0.05
+"""While Faust is late, decisions wait for the next look."""
 IDENTITY_EVERY_LOOKS = 2
 HELP_RECORDS_MAX = 5_000
 HELP_CHUNK = 200
@@ -92,19 +94,21 @@ class LogWatch:
         return asyncio.get_running_loop().run_in_executor(self._thread, work)
 
     async def _run(self) -> None:
-        remembered, seen, away = self._newest(), self._next_offset(), False
+        remembered, seen = self._newest(), self._next_offset()
+        away = in_a_hurry = False
         while True:
-            await asyncio.sleep(LOOK_EVERY_S)
+            await asyncio.sleep(HELP_AGAIN_S if in_a_hurry else LOOK_EVERY_S)
             if self._follower.crash is not None:
                 self._on_halt(f"the Faust app has crashed: {self._follower.crash}")
                 return
             try:
-                look = await self._look(remembered)
+                look = await self._look(remembered, in_a_hurry=in_a_hurry)
                 reason = self._health.judge(look, time.monotonic())
                 if reason is not None:
                     self._on_halt(reason)
                     return
-                if look.end > self._next_offset() == seen:
+                in_a_hurry = look.end > self._next_offset() == seen
+                if in_a_hurry:
                     await self._help(look.end)
                 away = False
             except LogUnreachable as error:
@@ -115,9 +119,9 @@ class LogWatch:
                 _log.warning("%s", error)  # Faust, or the looks that follow, stop this controller if it stays so.
             remembered, seen = self._newest(), self._next_offset()
 
-    async def _look(self, remembered: Newest) -> Look:
+    async def _look(self, remembered: Newest, *, in_a_hurry: bool) -> Look:
         self._looks += 1
-        ask_identity = self._looks % IDENTITY_EVERY_LOOKS == 0
+        ask_identity = not in_a_hurry and self._looks % IDENTITY_EVERY_LOOKS == 0
         follower = self._follower
         applied, position, delivered = self._next_offset(), follower.position, follower.delivered
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from processors.log_health import LOOKS_BEHIND_MAX, LOOKS_ODD_MAX, LogHealth, Look
+from processors.log_health import BEHIND_FOR_S, ODD_FOR_S, ODD_LOOKS_MIN, LogHealth, Look
 
 FINE = Look(first=0, end=10, applied=10, position=10, delivered=10, topic_id="t1", same=True)
 
@@ -16,17 +16,19 @@ def reasons(looks: list[Look], step_s: float = 0.5, watchdog_s: float = 5.0) -> 
     return [reason for reason in found if reason]
 
 
-@pytest.mark.parametrize(("odd", "limit", "text"), [
-    (replace(FINE, topic_id=""), LOOKS_ODD_MAX, "was deleted: restore it"),
-    (replace(FINE, topic_id="t2"), LOOKS_ODD_MAX, "deleted and made anew"),
-    (replace(FINE, first=3), LOOKS_ODD_MAX, "begins at offset 3"),
-    (replace(FINE, same=False), LOOKS_ODD_MAX, "cut and written anew"),
-    (replace(FINE, end=9, position=9), LOOKS_BEHIND_MAX, "ends at offset 9, but 10 records were applied"),
+@pytest.mark.parametrize(("odd", "for_s", "text"), [
+    (replace(FINE, topic_id=""), ODD_FOR_S, "was deleted: restore it"),
+    (replace(FINE, topic_id="t2"), ODD_FOR_S, "deleted and made anew"),
+    (replace(FINE, first=3), ODD_FOR_S, "begins at offset 3"),
+    (replace(FINE, same=False), ODD_FOR_S, "cut and written anew"),
+    (replace(FINE, end=9, position=9), BEHIND_FOR_S, "ends at offset 9, but 10 records were applied"),
 ])  # fmt: skip
-def test_what_stays_odd_is_told_with_the_way_out_and_what_passes_is_not(odd: Look, limit: int, text: str) -> None:
-    assert reasons([odd] * (limit - 1) + [FINE] + [odd] * (limit - 1)) == []
-    (reason,) = reasons([FINE] + [odd] * limit)
+def test_what_stays_odd_is_told_with_the_way_out_and_what_passes_is_not(odd: Look, for_s: float, text: str) -> None:
+    looks = round(for_s / 0.25)
+    assert reasons([odd] * looks + [FINE] + [odd] * looks, step_s=0.25) == []
+    (reason,) = reasons([FINE] + [odd] * (looks + 1), step_s=0.25)
     assert text in reason and "restore" in reason
+    assert reasons([odd] * (ODD_LOOKS_MIN - 1), step_s=10.0) == [], "one odd answer after a pause proves nothing"
 
 
 def test_what_was_not_learnt_is_no_reason() -> None:
@@ -35,7 +37,7 @@ def test_what_was_not_learnt_is_no_reason() -> None:
 
 def test_what_is_asked_only_now_and_then_counts_all_the_same() -> None:
     odd, not_asked = replace(FINE, topic_id="t2"), replace(FINE, topic_id=None)
-    assert len(reasons([odd, not_asked] * LOOKS_ODD_MAX)) >= 1
+    assert len(reasons([odd, not_asked] * ODD_LOOKS_MIN)) >= 1
 
 
 def test_a_log_that_grows_while_nothing_is_handed_over_is_a_stuck_reader() -> None:
