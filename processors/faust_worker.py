@@ -89,6 +89,8 @@ class FaustWorker:
         self.app.loop = asyncio.get_running_loop()
         self.app.finalize()
         await self.app.start()
+        # Its figures are shown nowhere (ours are in `metrics`), and it takes its part of every record.
+        self.app.sensors.remove(self.app.monitor)
 
     @property
     def crash(self) -> str | None:

@@ -23,6 +23,8 @@ none follows one that failed, whoever dies next: librdkafka ends a producer of w
 In-flight records are bounded by the backlog, so waiting costs no memory.
 """
 _EXPIRY = ("delivery.timeout.ms", "message.timeout.ms")
+IN_COMPANY: Mapping[str, object] = {"linger.ms": 5}
+"""Nobody waits for an outcome, and each that travels alone costs the log's nodes as much as a hundred."""
 LOOK_BACK_RECORDS = 100
 """How many unreadable records at the end of the topic are passed over."""
 
@@ -76,7 +78,7 @@ class OutcomePublisher:
         on_result: Callable[[int, bool], None],
     ) -> None:
         kept = {name: value for name, value in kafka.items() if name not in _EXPIRY}
-        self._settings = {**kept, **IN_ORDER_OR_NOT_AT_ALL}
+        self._settings = {**IN_COMPANY, **kept, **IN_ORDER_OR_NOT_AT_ALL}
         self._loop = loop
         self._on_result = on_result
         self._failed = False
