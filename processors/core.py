@@ -57,7 +57,7 @@ class ControllerCore:
         self._claims = ClaimDesk(context, self._commands, self._reads.is_able)
         self._repeats = RepeatDesk(context, self._commands, self._reads)
         self._admin = AdminDesk(context, self._commands, self._reads, self._repeats.rows_of)
-        self._transfers = TransferDesk(context, self._claims)
+        self._transfers = TransferDesk(context, self._claims, self._reads)
         self._heartbeats = HeartbeatDesk(context, self._leading, self._peers, self._outcomes)
         self._here: dict[int, Handler] = {
             RequestCode.BROKER_HEARTBEAT: self._heartbeats.broker,

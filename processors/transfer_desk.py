@@ -18,6 +18,7 @@ from processors.effects import Effect
 from processors.gateway import BadRequest, Fields
 from processors.peer_book import PeerWord
 from processors.pending import Waiter
+from processors.read_desk import ReadDesk
 
 INVITED_IN_TERM = "claimInTerm"
 WAITING_MAX = 100
@@ -34,8 +35,9 @@ class _Transfer:
 class TransferDesk:
     """The wishes that wait for another term."""
 
-    def __init__(self, context: CoreContext, claims: ClaimDesk) -> None:
+    def __init__(self, context: CoreContext, claims: ClaimDesk, reads: ReadDesk) -> None:
         self._context = context
+        self._reads = reads
         self._claims = claims
         self._waiting: list[_Transfer] = []
         self._deaf = DeafLeader()
@@ -54,7 +56,7 @@ class TransferDesk:
         context = self._context
         target = self._target(Fields(waiter.request.ext).optional("controllerId"))
         if target == context.config.controller_id:
-            return waiter.answer(waiter.request.reply(0, self._leader(), remark="it leads already"))
+            return self._reads.when_current(waiter, self._leads_already)
         if len(self._waiting) >= WAITING_MAX:
             raise BadRequest("too many transfers are under way", ResponseCode.SYSTEM_BUSY)
         deadline_ms = waiter.answer_by_ms(context.config.request_deadline_ms, context.now_ms)
@@ -86,6 +88,11 @@ class TransferDesk:
         context = self._context
         words = {peer: context.peer_book.word(peer, context.now_ms) for peer in context.leadership.peers}
         return {peer: word for peer, word in words.items() if word is not None and word.able}
+
+    def _leads_already(self, waiter: Waiter) -> list[Effect]:
+        if not self._context.is_active:
+            raise BadRequest("another controller leads by now", ResponseCode.CONTROLLER_NOT_LEADER)
+        return waiter.answer(waiter.request.reply(0, self._leader(), remark="it leads already"))
 
     def _target(self, named: str | None) -> str:
         context = self._context

@@ -79,3 +79,17 @@ def test_d8_a_leader_that_hears_far_fewer_brokers_than_another_controller_steps_
     assert [one.address for one in words] == ["c2:9878"], "one offer at a time"
     c2.request(19008, words[0].command.ext, oneway=True)
     assert c2.core.is_active and c2.published[-1].cause == "leadership_transferred"
+
+
+def test_a_former_leader_that_has_not_heard_of_its_successor_does_not_say_that_it_leads() -> None:
+    leader, standby, _ = trio()
+    leader.auto = False
+    leader.sent.clear()
+    assert leader.request(19008, {"controllerId": "c1"}) is None
+    (question,) = leader.take(fx.AskEndOffset)
+    standby.pass_time(2_000)
+    assert standby.core.is_active
+    leader.perform(leader.core.on_end_offset(question.token, len(leader.log.records)))
+    assert leader.take(fx.Reply) == [], "it has not applied what the log holds"
+    leader.catch_up()
+    assert [one.response.code for one in leader.take(fx.Reply)] == [2007]
