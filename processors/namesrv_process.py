@@ -20,9 +20,15 @@ from processors.controller_process import run_until
 from processors.namesrv_config import NameServerConfig
 from processors.registration_body import BadRegistration, decode_data_version, decode_registration
 from processors.route_records import LiveBroker, Verdict
-from processors.routes import RouteTable
+from processors.routes import MASTER_ID, RouteTable
 
 _log = logging.getLogger(__name__)
+JAVA = "JAVA"
+MASTER_WAIT_MS = 1_000
+"""
+A Java slave has its new master's HA address from the answer to its registration alone, and asks again after 10 s or
+more. Told of a new master, it may be here before that master is: its answer waits this long for it.
+"""
 _FAQ = "See https://rocketmq.apache.org/docs/bestPractice/06FAQ for further details."
 
 
@@ -42,6 +48,7 @@ class NameServer:
             limits=Limits(partial_frame_ms=config.partial_frame_timeout_ms, connections=config.connections_max),
         )
         self._scan_timer: asyncio.TimerHandle | None = None
+        self._masters_awaited: dict[str, set[asyncio.Future[None]]] = {}
 
     def _dispatcher(self) -> Dispatcher:
         return Dispatcher({
@@ -73,7 +80,7 @@ class NameServer:
 
     # -- requests of brokers ---------------------------------------------------------------------------------------
 
-    def _register(self, connection: Connection, request: RemotingCommand) -> RemotingCommand:
+    async def _register(self, connection: Connection, request: RemotingCommand) -> RemotingCommand:
         try:
             registration = decode_registration(request)
         except BadRegistration as error:
@@ -86,8 +93,30 @@ class NameServer:
             return request.reply(ResponseCode.SYSTEM_ERROR, remark="register broker failed")
         state_version = registration.version.state_version
         _log.debug("registration of %s, state version %d: %s", who, state_version, result.verdict.value)
-        ext = {"haServerAddr": result.master_ha_address, "masterAddr": result.master_address}
-        return request.reply(ext={key: value for key, value in ext.items() if value is not None})
+        if result.verdict is not Verdict.ACCEPTED:
+            return request.reply()
+        if registration.broker_id == MASTER_ID:
+            self._master_is_here(registration.broker_name)
+            return request.reply()
+        if result.master_address is None and state_version > 0 and request.language == JAVA:
+            await self._master_comes(registration.broker_name)
+        master = self._table.master_of(registration.broker_name)
+        return request.reply(ext={} if master is None else {"haServerAddr": master.ha_address, "masterAddr": master.address})
+
+    def _master_is_here(self, broker_name: str) -> None:
+        for waiter in self._masters_awaited.pop(broker_name, ()):
+            if not waiter.done():
+                waiter.set_result(None)
+
+    async def _master_comes(self, broker_name: str) -> None:
+        """Wait a while for the master of a set whose controller has just elected it."""
+        waiter = asyncio.get_running_loop().create_future()
+        self._masters_awaited.setdefault(broker_name, set()).add(waiter)
+        await asyncio.wait([waiter], timeout=MASTER_WAIT_MS / 1000)
+        waiters = self._masters_awaited.get(broker_name, set())
+        waiters.discard(waiter)
+        if not waiters:
+            self._masters_awaited.pop(broker_name, None)
 
     def _unregister(self, connection: Connection, request: RemotingCommand) -> RemotingCommand:
         name, address = request.ext.get("brokerName", ""), request.ext.get("brokerAddr", "")

@@ -133,6 +133,12 @@ class RouteTable:
         members = {"brokerAddrs": addresses, "brokerName": broker_name, "cluster": cluster_name}
         return {"brokerMemberGroup": members}
 
+    def master_of(self, broker_name: str) -> LiveBroker | None:
+        """The master of a name, None when it has none here."""
+        group = self._groups.get(broker_name)
+        address = None if group is None else group.addresses.get(MASTER_ID)
+        return None if address is None else self._live[address]
+
     # -- rules -----------------------------------------------------------------------------------------------------
 
     def _is_stale(self, group: BrokerGroup, registration: Registration) -> bool:
@@ -180,9 +186,9 @@ class RouteTable:
             brokers[group.broker_name] = queues
 
     def _registered(self, group: BrokerGroup, registration: Registration) -> Registered:
-        if registration.broker_id == MASTER_ID or MASTER_ID not in group.addresses:
+        master = None if registration.broker_id == MASTER_ID else self.master_of(group.broker_name)
+        if master is None:
             return Registered(Verdict.ACCEPTED)
-        master = self._live[group.addresses[MASTER_ID]]
         return Registered(Verdict.ACCEPTED, master.address, master.ha_address)
 
     def _drop(self, gone: Iterable[LiveBroker]) -> tuple[LiveBroker, ...]:

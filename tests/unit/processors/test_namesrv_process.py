@@ -17,6 +17,7 @@ from brokers.remoting.codec import FrameDecoder
 from brokers.remoting.codes import RequestCode
 from brokers.remoting.command import RemotingCommand
 from brokers.remoting.connection import RemotingError
+from processors import namesrv_process
 from processors.namesrv_config import NameServerConfig
 from processors.namesrv_process import NameServer, run
 
@@ -32,15 +33,17 @@ class Caller:
     def __init__(self, address):
         self.address, self.client = address, RemotingClient()
 
-    async def call(self, code, ext=None, body=b""):
-        return await self.client.call(self.address, RemotingCommand.request(code, ext, body), 10_000)
+    async def call(self, code, ext=None, body=b"", language="PYTHON"):
+        request = RemotingCommand.request(code, ext, body)
+        request.language = language
+        return await self.client.call(self.address, request, 10_000)
 
     async def body(self, code, **ext):
         answer = await self.call(code, ext)
         assert answer.code == 0
         return json.loads(answer.body)
 
-    async def register(self, broker_id=0, address=A, state_version=1, topics=TOPICS, **ext):
+    async def register(self, broker_id=0, address=A, state_version=1, topics=TOPICS, language="PYTHON", **ext):
         version = {"counter": 1, "stateVersion": state_version, "timestamp": 1_000}
         table = {name: {"perm": 6, "readQueueNums": 2, "writeQueueNums": 2} for name in topics}
         wrapper = {"topicConfigSerializeWrapper": {"dataVersion": version, "topicConfigTable": table}}
@@ -48,7 +51,7 @@ class Caller:
             "brokerName": "g", "brokerAddr": address, "clusterName": "DefaultCluster", "brokerId": str(broker_id),
             "haServerAddr": address + "1",
         }  # fmt: skip
-        return await self.call(RequestCode.REGISTER_BROKER, fields | ext, json.dumps(wrapper).encode())
+        return await self.call(RequestCode.REGISTER_BROKER, fields | ext, json.dumps(wrapper).encode(), language)
 
     async def route(self, topic="Life"):
         answer = await self.call(RequestCode.GET_ROUTEINFO_BY_TOPIC, {"topic": topic})
@@ -87,6 +90,34 @@ async def test_the_recorded_registration_of_a_java_broker_is_answered_as_the_jav
         answer = await second.client.call(second.address, slave, 10_000)
         assert answer.ext == {"haServerAddr": master.ext["haServerAddr"], "masterAddr": master.ext["brokerAddr"]}
         assert await second.route("BenchmarkTest") == {"0": "127.0.0.1:20911", "2": "127.0.0.1:20931"}
+
+
+async def test_a_java_slave_that_comes_before_its_new_master_is_answered_when_the_master_is_there(monkeypatch):
+    monkeypatch.setattr(namesrv_process, "MASTER_WAIT_MS", 600_000)
+    async with name_server(3) as (master, slave, other):
+        early = asyncio.ensure_future(slave.register(2, B, language="JAVA"))
+        await until(lambda: _members_are(other, {"2": B}))
+        assert not early.done()
+        await master.register(0, A, state_version=2)
+        assert (await early).ext == {"haServerAddr": A + "1", "masterAddr": A}
+
+
+async def test_a_java_slave_whose_master_does_not_come_is_answered_all_the_same(monkeypatch):
+    monkeypatch.setattr(namesrv_process, "MASTER_WAIT_MS", 10)
+    async with name_server() as slave:
+        assert (await slave.register(2, B, language="JAVA")).ext == {}
+
+
+async def test_a_slave_without_a_controller_or_of_ours_is_answered_at_once(monkeypatch):
+    monkeypatch.setattr(namesrv_process, "MASTER_WAIT_MS", 600_000)
+    async with name_server(2) as (java, ours):
+        assert (await java.register(2, B, state_version=0, language="JAVA")).ext == {}
+        assert (await ours.register(3, "10.0.0.3:10911")).ext == {}
+
+
+async def _members_are(caller, addresses):
+    group = await caller.body(RequestCode.GET_BROKER_MEMBER_GROUP, clusterName="DefaultCluster", brokerName="g")
+    return group["brokerMemberGroup"]["brokerAddrs"] == addresses
 
 
 async def test_a_route_is_what_the_java_name_server_answers_byte_for_byte():
