@@ -53,7 +53,7 @@ simulate: setup ## the deterministic simulation, whole clusters and the control 
 	  $(V)/python $$script --seeds $(SEEDS) --from $(FROM) || exit $$?; done
 
 .PHONY: interop
-interop: setup ## RocketMQ's own Java client against Regent while its master is killed
+interop: setup ## Java RocketMQ 5.3.3 as peers: brokers, controllers, mqadmin, clients (ARGS=--list, or names)
 	$(call run_script,tests/interop/run.py,$(ARGS))
 
 .PHONY: chaos
