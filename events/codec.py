@@ -8,11 +8,11 @@ and not which schemas a cluster has made active.
 
 from collections.abc import Callable
 from io import BytesIO
-from operator import attrgetter
 from typing import Any, NamedTuple
 
 import fastavro
 from fastavro.schema import fingerprint, to_parsing_canonical_form
+from msgspec.structs import asdict
 
 import schemas
 from events.avro_reader import Reader, reader_of
@@ -157,12 +157,10 @@ def _union_writer(branches: list[Any]) -> Callable[[Any], Any]:
 
 
 def _record_writer(schema: dict[str, Any]) -> Callable[[Any], dict[str, Any]]:
-    names = tuple(field["name"] for field in schema["fields"])
-    get = attrgetter(*names) if len(names) > 1 else lambda value: (getattr(value, names[0]),)
     nested = [(f["name"], w) for f in schema["fields"] if (w := _plain_writer(f["type"]))]
 
     def write(value: Any) -> dict[str, Any]:
-        plain = dict(zip(names, get(value), strict=True))
+        plain = asdict(value)
         for name, writer in nested:
             plain[name] = writer(plain[name])
         return plain
