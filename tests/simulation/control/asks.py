@@ -53,9 +53,9 @@ def metadata() -> RemotingCommand:
     return RemotingCommand.request(RequestCode.CONTROLLER_GET_METADATA_INFO)
 
 
-def clean(name: str, ids: str, living: bool = False) -> RemotingCommand:
+def clean(name: str, ids: str, living: bool = False, **extra: str) -> RemotingCommand:
     ext = {"clusterName": CLUSTER, "brokerName": name, "isCleanLivingBroker": "true" if living else "false"}
-    return RemotingCommand.request(RequestCode.CLEAN_BROKER_DATA, ext | ({"brokerControllerIdsToClean": ids} if ids else {}))
+    return RemotingCommand.request(RequestCode.CLEAN_BROKER_DATA, ext | extra | ({"brokerControllerIdsToClean": ids} if ids else {}))
 
 
 def controller_state() -> RemotingCommand:

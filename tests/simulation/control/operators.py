@@ -106,15 +106,17 @@ class OperatorNode(Process):
             broker.wipe()
         replicas.forget()
         replicas.retiring = replicas.at_risk = True
-        self._retire(replicas)
+        self._retire(replicas, f"{self.world.chance.getrandbits(128):032x}")
 
-    def _retire(self, replicas: ReplicaSet) -> None:
+    def _retire(self, replicas: ReplicaSet, command_id: str) -> None:
+        """Under one id: a former asking that lands late must not clean what has come back."""
+
         def retired(answer: RemotingCommand | None) -> None:
             if answer is None or answer.code in UNDECIDED:
-                self.soon(AGAIN_MS, lambda: self._retire(replicas))
+                self.soon(AGAIN_MS, lambda: self._retire(replicas, command_id))
                 return
             replicas.forget()
             for broker in replicas.brokers:
                 broker.start()
 
-        self.wish("retire", asks.clean(replicas.name, "", True), retired)
+        self.wish("retire", asks.clean(replicas.name, "", True, regentCommandId=command_id), retired)
