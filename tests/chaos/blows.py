@@ -187,10 +187,11 @@ async def _storm(stage: Stage, victim: str) -> str:
 
 
 def thousand_sets(stage: Stage) -> str:
+    before = stage.cluster.whole().term
     result = asyncio.run(register_all(stage.controllers, SETS))
     if result.wrong:
         raise NotAsItShouldBe(f"{len(result.wrong)} of {SETS} sets are wrong, first {result.wrong[0]}")
     return (
         f"{SETS} sets at once over {result.connections} sockets: id, registration and master for all after "
-        f"{result.seconds:.1f} s ({result.asked_again} asked again)"
+        f"{result.seconds:.1f} s ({result.asked_again} asked again, terms {before} to {stage.cluster.whole().term})"
     )
