@@ -14,6 +14,9 @@ from brokers.remoting.command import RemotingCommand
 from processors.responses import IsAlive, echo, master_fields, set_body, set_facts
 from processors.state import BrokerSet, ControllerState
 
+_ID_DIGITS_MAX = 19
+"""A long; of thousands of digits Python makes no number."""
+
 
 def replica_info(
     request: RemotingCommand, state: ControllerState, at_risk: bool = False
@@ -39,7 +42,7 @@ def _asked_by_another_start(request: RemotingCommand, broker_set: BrokerSet) -> 
     """A registration can reach the log late, behind the one of the next start: then who lives is not who is
     registered, its heartbeats count for nothing, and only its registering again ends that (S5)."""
     broker_id = request.ext.get("regentBrokerId", "")
-    if not (broker_id.isascii() and broker_id.isdigit()):
+    if not (broker_id.isascii() and broker_id.isdigit() and len(broker_id) <= _ID_DIGITS_MAX):
         return False
     replica = broker_set.replica(int(broker_id))
     if replica is None or not replica.is_registered or replica.incarnation is None:

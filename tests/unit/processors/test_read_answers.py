@@ -38,6 +38,12 @@ def test_a_start_that_a_late_registration_of_the_former_one_has_replaced_is_told
     assert java is not None and java.code == 0
 
 
+def test_a_broker_id_of_thousands_of_digits_is_nobodys(rig: Rig) -> None:
+    """Python refuses to read it, and an error while a record is applied would end the controller."""
+    answer = rig.request(1004, {"brokerName": SET, "regentBrokerId": "9" * 5_000})
+    assert answer is not None and answer.code == 0
+
+
 def test_sync_state_data_lists_replicas_inside_and_outside_the_set(rig: Rig) -> None:
     rig.alter("1,2", 2)
     answer = rig.request(1006, body=b'["a","nosuch"]')
