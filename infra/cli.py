@@ -17,7 +17,7 @@ from typing import NoReturn
 
 from infra.problems import EXIT_DONE, EXIT_FAILED, EXIT_USAGE, Problem
 
-RELEASE = "0.1.0"
+RELEASE = "0.2.0"
 EXIT_INTERRUPTED = 130
 
 
