@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Callable, Coroutine
 from typing import Any
 
@@ -28,11 +29,27 @@ PROBES_AT_ONCE_MAX = 64
 PEER_CONNECT_TIMEOUT_MS = 500
 NOTICE_CONNECT_TIMEOUT_MS = 3_000
 TASKS_MAX = 20_000
+TELL_EVERY_S = 1.0
 _ADDRESS = "peer address"
 """Connection attribute: the address as it is configured; the socket only knows the resolved one."""
 
 PeerClosed = Callable[[str, bool], None]
 """(address, refused)"""
+
+
+class Sparsely:
+    """One line a second at most, with how many it stands for: a thousand sets can lose their leader in one moment."""
+
+    def __init__(self, what: str) -> None:
+        self._what = what
+        self._count = 0
+        self._told_s = -TELL_EVERY_S
+
+    def tell(self, last: str, now_s: float) -> None:
+        self._count += 1
+        if now_s - self._told_s >= TELL_EVERY_S:
+            _log.info("%d %s, last %s", self._count, self._what, last)
+            self._count, self._told_s = 0, now_s
 
 
 class Outbound:
@@ -45,6 +62,8 @@ class Outbound:
         )
         self._broker_client = RemotingClient(connect_timeout_ms=NOTICE_CONNECT_TIMEOUT_MS)
         self._telling: set[str] = set()
+        self._unanswered = Sparsely("requests without an answer from the leader")
+        self._undelivered = Sparsely("role notices not delivered")
         self._probes = asyncio.Semaphore(PROBES_AT_ONCE_MAX)
         self._tasks: set[asyncio.Task[None]] = set()
         self._closing = False
@@ -96,7 +115,7 @@ class Outbound:
         try:
             response = await self._peer_client.call(address, request, timeout_ms)
         except RemotingError as error:
-            _log.info("no answer from the leader at %s: %s", address, error)
+            self._unanswered.tell(f"at {address}: {error}", time.monotonic())
             on_reply(None)
             return
         on_reply(response)
@@ -116,7 +135,7 @@ class Outbound:
         try:
             await self._broker_client.send_oneway(address, command)
         except RemotingError as error:
-            _log.info("role notice not delivered: %s", error)
+            self._undelivered.tell(str(error), time.monotonic())
 
     def probe(self, address: str, on_result: Callable[[str], None]) -> None:
         """Try to connect; `on_result` gets refused, open or timeout."""

@@ -1,6 +1,7 @@
 """What a controller sends of its own accord, over real sockets."""
 
 import asyncio
+import logging
 import socket
 
 import pytest
@@ -8,7 +9,7 @@ import pytest
 from brokers.remoting.command import RemotingCommand
 from brokers.remoting.connection import Connection
 from brokers.remoting.server import RemotingServer
-from processors.peers import Outbound, probe_port
+from processors.peers import Outbound, Sparsely, probe_port
 from tests.support.brokers import free_port, until
 
 
@@ -100,3 +101,13 @@ async def test_nothing_is_sent_after_the_end() -> None:
     outbound.tell_peer("127.0.0.1:1", RemotingCommand.request(19001))
     await asyncio.sleep(0)
     assert (replies, results) == ([None], ["timeout"])
+
+
+def test_what_happens_a_thousand_times_at_once_is_told_once(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    told = Sparsely("role notices not delivered")
+    for number in range(1_000):
+        told.tell(f"to {number}", 100.0)
+    told.tell("to the last", 101.5)
+    lines = [record.message for record in caplog.records]
+    assert lines == ["1 role notices not delivered, last to 0", "1000 role notices not delivered, last to the last"]
