@@ -29,6 +29,8 @@ class ReadBarrier(Generic[T]):
         self._unasked: list[_Waiting[T]] = []
         self._asked: list[_Waiting[T]] = []
         self._held: list[tuple[int, _Waiting[T]]] = []
+        self._held_until = 0
+        """No held read is served below this offset, so not every record has to look at them all."""
         self._token = 0
         self._open = False
 
@@ -61,16 +63,18 @@ class ReadBarrier(Generic[T]):
             self._unasked = asked + self._unasked
             return []
         ready = [waiting.read for waiting in asked if applied_offset >= end_offset - 1]
-        if not ready:
+        if not ready and asked:
+            self._held_until = min(self._held_until, end_offset - 1) if self._held else end_offset - 1
             self._held.extend((end_offset - 1, waiting) for waiting in asked)
         return ready
 
     def applied(self, offset: int) -> list[T]:
         """The reads that the fold has caught up with."""
-        if not self._held:
+        if not self._held or offset < self._held_until:
             return []
         ready = [waiting.read for until, waiting in self._held if until <= offset]
         self._held = [(until, waiting) for until, waiting in self._held if until > offset]
+        self._held_until = min((until for until, _ in self._held), default=0)
         return ready
 
     def expired(self, now_ms: int) -> list[T]:

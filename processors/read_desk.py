@@ -43,6 +43,8 @@ class ReadDesk:
         self._access = LogAccess()
         self.end_offset = 0
         """The newest end of the log that was learnt (offset of the next record)."""
+        self._known_end = 0
+        """Where the log ended for certain when the question under way was put."""
 
     def read(self, waiter: Waiter) -> list[Effect]:
         """Take a broker's or operator's read in. Raises BadRequest for a body that will never be readable."""
@@ -67,13 +69,18 @@ class ReadDesk:
     def ask(self) -> list[Effect]:
         """The next question about the log's end, if one is needed."""
         token = self._barrier.ask(unasked_for=self._access.is_question_due(self._context.now_ms))
-        return [] if token is None else [fx.AskEndOffset(token)]
+        if token is None:
+            return []
+        self._known_end = max(self.end_offset, self._context.folder.offset + 1)
+        return [fx.AskEndOffset(token)]
 
     def answered(self, token: int, end_offset: int | None) -> list[Effect]:
         """The log's end; None: not learnt, and then the next question waits for the next tick."""
         context = self._context
-        if end_offset is not None and end_offset < max(self.end_offset, context.folder.offset + 1):
-            end_offset = None  # A log never gets shorter: whoever answered is behind and proves nothing.
+        if end_offset is not None and end_offset < self._known_end:
+            # A log never gets shorter: whoever answered is behind and proves nothing. What was applied while the
+            # answer was on its way says nothing against it: under load that is the rule.
+            end_offset = None
         if end_offset is not None:
             self.end_offset = end_offset
             self._access.answered(end_offset, context.folder.offset, context.now_ms)

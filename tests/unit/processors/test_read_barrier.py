@@ -66,3 +66,13 @@ def test_held_reads_expire_too() -> None:
     reads.answered(token, 6, applied_offset=0)
     assert reads.expired(99) == []
     assert reads.expired(100) == ["a"]
+
+
+def test_reads_held_for_several_ends_are_each_served_at_their_own() -> None:
+    reads = barrier("a")
+    for name, end in (("a", 6), ("b", 9), ("c", 12)):
+        token = reads.ask()
+        assert token is not None
+        assert reads.answered(token, end, applied_offset=4) == []
+        reads.add({"a": "b", "b": "c", "c": "d"}[name], 100)
+    assert [reads.applied(offset) for offset in range(5, 13)] == [["a"], [], [], ["b"], [], [], ["c"], []]

@@ -68,6 +68,20 @@ def test_an_end_below_what_was_applied_proves_nothing(rig: Rig) -> None:
     assert [reply.response.code for reply in rig.take(fx.Reply)] == [0]
 
 
+def test_records_applied_while_the_answer_was_on_its_way_say_nothing_against_it(rig: Rig) -> None:
+    """Under load there always are some; nobody would ever read, and the leader would count as cut from the log."""
+    rig.request(1004, {"brokerName": SET})
+    (question,) = rig.take(fx.AskEndOffset)
+    end = len(rig.log.records)
+    rig.auto = True
+    rig.alter("1,2", 2)
+    rig.auto = False
+    rig.take(fx.Reply)
+    assert len(rig.log.records) > end
+    rig.perform(rig.core.on_end_offset(question.token, end))
+    assert [reply.response.code for reply in rig.take(fx.Reply)] == [0]
+
+
 def test_the_logs_end_is_asked_for_now_and_then_though_nobody_reads(rig: Rig) -> None:
     rig.pass_time(2 * QUESTION_EVERY_MS)
     assert len(rig.take(fx.AskEndOffset)) == 1
