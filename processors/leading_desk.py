@@ -39,7 +39,18 @@ class LeadingDesk:
         context = self._context
         note = fx.Note("info", f"leading in term {context.state.term}")
         probes = self._elections.take_over(context.state, context.now_ms)
-        return [note, *probes, *self._reads.once_current(self._tell_everybody)]
+        told = self._reads.once_current(self._tell_everybody)
+        return [note, *self._overruled(), *probes, *told]
+
+    def _overruled(self) -> list[Effect]:
+        """A setting in this controller's file counts only when the log begins; whoever edits it later shall know."""
+        state = self._context.state
+        others = [
+            f"{name} is {settings_in_force.text(state, name)}, this controller's file says {value}"
+            for name, value in sorted(self._context.config.settings.items())
+            if settings_in_force.text(state, name) != value
+        ]
+        return [fx.Note("warning", f"the log's settings count: {'; '.join(others)}")] if others else []
 
     def _tell_everybody(self) -> list[Effect]:
         context = self._context

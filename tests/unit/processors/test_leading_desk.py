@@ -100,3 +100,14 @@ def test_a_returning_broker_is_told_its_role_only_once_the_log_has_said_that_it_
     (question,) = rig.take(fx.AskEndOffset)
     rig.perform(rig.core.on_end_offset(question.token, len(rig.log.records)))
     assert [one.address for one in rig.take(fx.NotifyRole)] == ["b2:10911"]
+
+
+def test_a_setting_in_the_file_that_the_log_overrules_is_said_once() -> None:
+    log = Log()
+    Rig("c1", log, {"c2": "c2:9878"}).lead()
+    second = Rig("c2", log, {"c1": "c1:9878"}, seed=2, settings={"enableElectUncleanMaster": "true", "electMasterMaxRetryCount": "3"})
+    second.catch_up()
+    second.pass_time(3_000)
+    assert second.core.is_active
+    said = [note.text for note in second.take(fx.Note) if "settings" in note.text]
+    assert said == ["the log's settings count: enableElectUncleanMaster is false, this controller's file says true"]
