@@ -10,11 +10,14 @@ from hashlib import sha256
 from typing import Any
 
 from immutables import Map
+from msgspec import DecodeError, Struct
+from msgspec.json import Decoder
 from msgspec.structs import astuple, replace
 
+from events.envelope import DIGEST_BYTES
 from processors.fold import Folder
 from processors.fold_repeats import FirstOutcome, RecentCommands
-from processors.state import SUPPORTED_RULES, BrokerSet, ControllerState, Replica
+from processors.state import SUPPORTED_RULES, BrokerSet, ControllerState
 
 SNAPSHOT_VERSION = 2
 SNAPSHOT_BYTES_MAX = 256 * 1024 * 1024
@@ -46,8 +49,8 @@ def load(data: bytes, supported_rules: tuple[int, ...] = SUPPORTED_RULES) -> Fol
     if len(head) <= _HEADER_LINES or sha256(head[2]).hexdigest().encode("ascii") != head[1]:
         raise SnapshotError("torn: the digest does not match")
     try:
-        folder = _from_plain(json.loads(head[2]))
-    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        folder = _from_plain(_PLAIN.decode(head[2]))
+    except (DecodeError, ValueError, RecursionError) as error:
         raise SnapshotError(f"unreadable: {error}") from error
     rules = folder.state.rules_version
     if folder.state.is_formed and rules not in supported_rules:
@@ -79,26 +82,43 @@ def _set_to_plain(broker_set: BrokerSet) -> tuple[Any, ...]:
     return astuple(replace(broker_set, replicas=tuple(map(astuple, broker_set.replicas))))
 
 
-def _from_plain(plain: dict[str, Any]) -> Folder:
-    sets = [_set_from_plain(values) for values in plain["sets"]]
+class _Plain(Struct):
+    """The body. It may be a stranger's, so that every value is of its type is seen to before it is used."""
+
+    offset: int
+    digest: str
+    cluster_id: str
+    term: int
+    leader_id: str | None
+    leader_address: str | None
+    leader_release: str
+    rules_version: int
+    settings: dict[str, str]
+    fingerprints: tuple[str, ...]
+    sets: list[BrokerSet]
+    recent_from: int
+    recent: list[tuple[str, int, str, str | None, bool, str | None, int]]
+
+
+_PLAIN = Decoder(_Plain)
+
+
+def _from_plain(plain: _Plain) -> Folder:
+    digest = bytes.fromhex(plain.digest)
+    if len(digest) != DIGEST_BYTES:
+        raise ValueError(f"a digest of {len(digest)} bytes")
     state = ControllerState(
-        plain["cluster_id"],
-        plain["term"],
-        plain["leader_id"],
-        plain["leader_address"],
-        plain["rules_version"],
-        Map(plain["settings"]),
-        tuple(plain["fingerprints"]),
-        Map({broker_set.broker_name: broker_set for broker_set in sets}),
-        plain["leader_release"],
+        plain.cluster_id,
+        plain.term,
+        plain.leader_id,
+        plain.leader_address,
+        plain.rules_version,
+        Map(plain.settings),
+        plain.fingerprints,
+        Map({broker_set.broker_name: broker_set for broker_set in plain.sets}),
+        plain.leader_release,
     )
-    recent = RecentCommands(plain["recent_from"])
-    for command_id, *first in plain["recent"]:
+    recent = RecentCommands(plain.recent_from)
+    for command_id, *first in plain.recent:
         recent.remember(bytes.fromhex(command_id), FirstOutcome(*first))
-    return Folder(state, plain["offset"], bytes.fromhex(plain["digest"]), recent)
-
-
-def _set_from_plain(values: list[Any]) -> BrokerSet:
-    fields = [tuple(value) if isinstance(value, list) else value for value in values]
-    bare = BrokerSet(*fields)
-    return replace(bare, replicas=tuple(Replica(*one) for one in bare.replicas))
+    return Folder(state, plain.offset, digest, recent)

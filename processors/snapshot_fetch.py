@@ -9,8 +9,11 @@ Blocking; belongs into a thread. Refuses to know: when it is worth asking.
 from __future__ import annotations
 
 import http.client
+import socket
+import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from hashlib import sha256
 
 from brokers.remoting.connection import split_address
@@ -44,21 +47,37 @@ def fetch(
     """The newest snapshot that `address` has with an offset of at most `not_above`. Raises FetchFailed."""
     host, port = split_address(address)
     connection = http.client.HTTPConnection(host, port, timeout=CONNECT_TIMEOUT_S)
+    # A header, or an answer that is no snapshot, may come a byte at a time: the end comes from beside it.
+    deadline = time.monotonic() + deadline_s
+    at_the_latest: threading.Timer | None = None
     try:
+        connection.connect()
+        at_the_latest = threading.Timer(deadline_s, _hang_up, (connection.sock,))
+        at_the_latest.daemon = True
+        at_the_latest.start()
         connection.request("GET", f"{PATH}?{NOT_ABOVE}={not_above}")
         answer = connection.getresponse()
         if answer.status != http.client.OK:
             said = answer.read(200).decode("utf-8", "replace").strip()
             raise FetchFailed(f"{address} answered {answer.status}: {said}")
-        data = _body(answer, bytes_max, time.monotonic() + deadline_s, cancelled)
+        data = _body(answer, bytes_max, deadline, cancelled)
         named = answer.getheader(ETAG)
         if named is not None and named.strip('"').rpartition("-")[2] != sha256(data).hexdigest():
             raise FetchFailed(f"{address}: the bytes are not those that its ETag names")
         return data
     except (OSError, http.client.HTTPException) as error:
-        raise FetchFailed(f"{address}: {error or type(error).__name__}") from None
+        late = time.monotonic() > deadline
+        raise FetchFailed("it took too long" if late else f"{address}: {error or type(error).__name__}") from None
     finally:
+        if at_the_latest is not None:
+            at_the_latest.cancel()
         connection.close()
+
+
+def _hang_up(connected: socket.socket) -> None:
+    """Wake whoever reads from it."""
+    with suppress(OSError):  # It may be closed by now.
+        connected.shutdown(socket.SHUT_RDWR)
 
 
 def _body(answer: http.client.HTTPResponse, bytes_max: int, deadline: float, cancelled: Callable[[], bool]) -> bytes:
@@ -74,6 +93,8 @@ def _body(answer: http.client.HTTPResponse, bytes_max: int, deadline: float, can
             raise FetchFailed(f"more than {bytes_max} bytes")
         if time.monotonic() > deadline or cancelled():
             raise FetchFailed("it took too long")
+    if time.monotonic() > deadline:
+        raise FetchFailed("it took too long")
     if told and size != told:
         raise FetchFailed(f"torn: {size} of {told} bytes came")
     return b"".join(parts)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import socket
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from hashlib import sha256
 from http.server import BaseHTTPRequestHandler, HTTPServer
 
@@ -69,3 +70,24 @@ def test_an_answer_that_takes_too_long_is_given_up() -> None:
 def test_nobody_there_is_told() -> None:
     with pytest.raises(FetchFailed, match="127.0.0.1:1"):
         fetch("127.0.0.1:1", 5)
+
+
+def test_a_header_that_never_ends_is_left_at_the_deadline() -> None:
+    ended = threading.Event()
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def drip() -> None:
+            connection, _ = server.accept()
+            with connection, suppress(OSError):
+                connection.sendall(b"HTTP/1.1 200 OK\r\nX: ")
+                while not ended.wait(0.01):
+                    connection.sendall(b"x")
+
+        thread = threading.Thread(target=drip, daemon=True)
+        thread.start()
+        try:
+            with pytest.raises(FetchFailed):
+                fetch(f"127.0.0.1:{server.getsockname()[1]}", not_above=1, deadline_s=0.2)
+        finally:
+            ended.set()
+            thread.join()
