@@ -48,7 +48,6 @@ class ControllerNode(Process):
         self.disk: dict[int, bytes] = {}
         self.wall_shift_ms = 0
         self.too_old = False
-        self.led_since_ms = 0
         self.owed: dict[tuple[int, int], tuple[int, RemotingCommand]] = {}
         self._lines: dict[int, Line] = {}
         self._outbound: dict[str, Line] = {}
@@ -137,8 +136,6 @@ class ControllerNode(Process):
             self._refuse_to_go_on(str(error))
             return
         self.realm.promises.applied(self, before, applied)
-        if self.folder.state.term != before.term:
-            self.led_since_ms = self.running_ms()
         self._keep_snapshot()
         if self._ready:
             assert self.core is not None
@@ -167,7 +164,7 @@ class ControllerNode(Process):
 
     def took(self, line: Line, message: RemotingCommand) -> None:
         if message.code == RequestCode.BROKER_HEARTBEAT:
-            self.realm.promises.hearing.heard(self, message)
+            self.realm.promises.hearing.heard(self, line.other(self), message)
         if not message.is_oneway:
             self.owed[line.number, message.opaque] = self.running_ms(), message
         if not self._ready:

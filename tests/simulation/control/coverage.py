@@ -42,6 +42,10 @@ NOT_PRODUCED: Mapping[str, str] = {
     "refusal.INVALID_FINGERPRINTS": "needs a hand-made ActivateRules",
     "refusal.INVALID_REGISTRATION": "needs a hand-made registration",
     "refusal.EPOCH_EXHAUSTED": "the whole-cluster world reaches the last epoch",
+    "refusal.MASTER_RESTARTED": "the whole-cluster world has it: no broker here asks before its election",
+    "refusal.CLEAN_HAS_MASTER": "the whole-cluster world has it, with a set that holds nothing",
+    "ElectMaster.master_never_seen.accepted": "takes longer than these worlds last; the whole-cluster world has it",
+    "refusal.IMPORT_UNKNOWN": "imports have tests of their own",
     "refusal.IMPORT_CONFLICT": "imports have tests of their own",
     "refusal.IMPORT_INVALID": "imports have tests of their own",
 }

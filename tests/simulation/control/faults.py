@@ -30,6 +30,7 @@ PAUSE_MS = (100, 6_000)
 CUT_MS = (100, 6_000)
 LONG_CUT_MS = (5_000, 9_000)
 LEADERLESS_MS = (100, 3_500)
+LAGGING_MS = (1, 300)
 EVERY_MS = (80, 1_200)
 CLOCK_JUMP_MS = 3_600_000
 TROUBLE = (0, 60, 15)
@@ -268,8 +269,9 @@ class Faults:
     def _do_log_leader(self) -> None:
         if not self.realm.topics.leaderless:
             self._did("log_leader")
-            self.realm.topics.lose_leader()
-            self.world.after(self.world.between(*LEADERLESS_MS), self.realm.topics.have_leader)
+            self.realm.topics.slow = True  # it is in trouble first: its followers lag
+            self.world.after(self.world.between(*LAGGING_MS), self.realm.topics.lose_leader)
+            self.world.after(LAGGING_MS[1] + self.world.between(*LEADERLESS_MS), self.realm.topics.have_leader)
 
     # -- operators ---------------------------------------------------------------------------------
 

@@ -14,6 +14,7 @@ from tests.simulation.world import InvariantBroken, World
 
 if TYPE_CHECKING:
     from tests.simulation.control.controllers import ControllerNode
+    from tests.simulation.control.lines import Process
 
 MASS_BROKERS = 10
 HOLD_MS = 10_000
@@ -26,17 +27,17 @@ class Hearing:
 
     def __init__(self, world: World) -> None:
         self.world = world
-        self._silent_from: dict[tuple[str, int, str, int], int] = {}
+        self._silent_from: dict[tuple[str, int, str, int], tuple[int, int]] = {}
 
-    def heard(self, node: ControllerNode, beat: RemotingCommand) -> None:
+    def heard(self, node: ControllerNode, sender: Process, beat: RemotingCommand) -> None:
         key = node.name, node.life, beat.ext["brokerName"], int(beat.ext["brokerId"])
-        self._silent_from[key] = node.running_ms() + int(beat.ext["heartbeatTimeoutMills"])
+        self._silent_from[key] = node.running_ms() + int(beat.ext["heartbeatTimeoutMills"]), sender.life
 
     def electing(self, node: ControllerNode, record: ElectMaster) -> None:
         """Who elects by silence must not have been deaf to more than half of many for a short while only."""
         self.world.count("elections.by_silence")
         silent_from = self._all_silent_from(node)
-        deaf_ms = node.running_ms() - silent_from[len(silent_from) // 2]
+        deaf_ms = node.running_ms() - silent_from[len(silent_from) // 2] if silent_from else 0
         if len(silent_from) > MASS_BROKERS and SLACK_MS < deaf_ms < HOLD_MS - SLACK_MS:
             raise InvariantBroken(
                 f"{node.name} elects in {record.broker_name} by {record.envelope.cause}, deaf to half the world for {deaf_ms} ms"
@@ -50,12 +51,13 @@ class Hearing:
                 self.world.count("leader.deaf")
 
     def _all_silent_from(self, node: ControllerNode) -> list[int]:
-        """Since when (or from when on) each registered replica is silent; one that is really gone is not meant."""
-        there = {(one.set.name, one.broker_id) for one in node.realm.brokers if one.up}
-        return sorted(
-            self._silent_from.get((node.name, node.life, one.broker_name, replica.broker_id), node.led_since_ms)
-            if (one.broker_name, replica.broker_id) in there else NEVER_MS
-            for one in node.folder.state.sets.values()
-            for replica in one.replicas
-            if replica.is_registered
-        )  # fmt: skip
+        """Since when (or from when on) each registered replica is silent; who is gone, or was gone since, is not meant."""
+        lives = {(one.set.name, one.broker_id): one.life for one in node.realm.brokers if one.up}
+        found = []
+        for name, known in node.folder.state.sets.items():
+            for replica in known.replicas:
+                if replica.is_registered:
+                    heard = self._silent_from.get((node.name, node.life, name, replica.broker_id))
+                    is_there = heard is not None and heard[1] == lives.get((name, replica.broker_id))
+                    found.append(heard[0] if heard is not None and is_there else NEVER_MS)
+        return sorted(found)

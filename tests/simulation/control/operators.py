@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 CALL_MS = 5_000
 AGAIN_MS = 500
 SETTINGS = (
-    (SETTING_DEDUPE_WINDOW, ("100", "150", "300")), ("processReadEvent", ("true", "false")),
+    (SETTING_DEDUPE_WINDOW, ("40", "60", "100")), ("processReadEvent", ("true", "false")),
     ("notifyBrokerRoleChanged", ("true", "true", "false")), ("scanInactiveMasterInterval", ("1000", "5000")),
 )  # fmt: skip
 
@@ -79,6 +79,7 @@ class OperatorNode(Process):
             asks.alter(name, master, epochs[0] - 1, epochs[1], [master]),
             asks.alter(name, others[0], *epochs, others),
             asks.alter(name, master, *epochs, [master, 777]),
+            asks.alter("nobody-knows", 1, 1, 1, [1]),
             asks.apply_id(name, known.next_broker_id + 90, "nobody:1;1"),
             asks.apply_id(name, 1, "nobody:1;1"),
             asks.register(name, 1 << 20, "nobody:1"),

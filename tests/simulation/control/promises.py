@@ -36,6 +36,8 @@ UNDECIDED = (
 """Refusals after which the same command may come again and be decided."""
 WITHOUT_TERM = ("ClusterFormed", "ClaimLeadership")
 ANSWER_SLACK_MS = 200
+DEDUPE_LEAST = 40
+"""No smaller window is ever set; a retry from beyond the window is another command."""
 BY_SILENCE = ("master_heartbeat_expired", "master_never_seen")
 
 
@@ -102,7 +104,7 @@ class Promises:
             if before is not None and before[1:] != result:
                 raise InvariantBroken(f"offset {offset}: the repeat of a command has another outcome")
             return
-        if before is not None:
+        if before is not None and before[0] >= offset - DEDUPE_LEAST:
             raise InvariantBroken(f"the command decided at offset {before[0]} is decided again at {offset}")
         self._first[outcome.command_id] = (offset, *result)
         if outcome.kind not in WITHOUT_TERM and record.envelope.term != outcome.term:

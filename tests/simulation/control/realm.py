@@ -19,7 +19,7 @@ from tests.simulation.control.readers import ReaderNode
 from tests.simulation.control.topics import Topics
 from tests.simulation.world import World
 
-DEDUPE_WINDOW = 150
+DEDUPE_WINDOW = 60
 TIMEOUT_MS = (1_500, 4_000)
 
 

@@ -38,7 +38,7 @@ class Topics:
         self.world, self.lines = world, lines
         self.records: list[bytes] = []
         self.outcomes: list[Outcome] = []
-        self.leaderless = False
+        self.leaderless = self.slow = False
         self.trouble_one_in = 0
         self._tail: list[_Append] = []
         self._readers: list[Reader] = []
@@ -61,7 +61,7 @@ class Topics:
         self.world.after(self.world.between(*REPLICATE_MS), self._replicated)
 
     def _replicated(self) -> None:
-        if self.leaderless or not self._tail:
+        if self.leaderless or self.slow or not self._tail:
             return
         append = self._tail.pop(0)
         offset = len(self.records)
@@ -72,7 +72,7 @@ class Topics:
 
     def lose_leader(self) -> None:
         """Kafka's leader is gone: of its tail the next one has some first part."""
-        self.leaderless = True
+        self.leaderless, self.slow = True, False
         kept = self.world.between(0, len(self._tail))
         cut, self._tail = self._tail[kept:], self._tail[:kept]
         for append in cut:
@@ -80,7 +80,7 @@ class Topics:
             append.vanished()
 
     def have_leader(self) -> None:
-        self.leaderless = False
+        self.leaderless = self.slow = False
         for _ in range(len(self._tail)):
             self._replicated()
         for reader in self._readers:
