@@ -14,6 +14,8 @@ from processors.state import BrokerSet
 MASS_SILENCE_BROKERS = 10
 MASS_SILENCE_HOLD_MS = 10_000
 """Elections by silence wait this long when more than half of more than ten brokers fell silent."""
+COUNT_AGAIN_MS = 200
+"""So long a mass stays one: it is asked for with every broker that comes back, and counting takes all of them."""
 
 
 class MassSilence:
@@ -29,7 +31,7 @@ class MassSilence:
 
     def holds(self, sets: Iterable[BrokerSet], liveness: Liveness, now_ms: int, hold_ms: int) -> bool:
         """True while elections by silence must wait. `sets` are all there are; they are counted once per moment."""
-        if self._judged is None or self._judged[0] != now_ms:
+        if self._judged is None or now_ms - self._judged[0] >= (COUNT_AGAIN_MS if self._judged[1] else 1):
             self._judged = now_ms, self._is_mass(sets, liveness, now_ms)
         if not self._judged[1]:
             self._since_ms = None

@@ -1,7 +1,9 @@
 """Elections by silence wait while half the world is silent (design D8)."""
 
+from collections.abc import Iterator
+
 from processors.liveness import Heartbeat, Liveness
-from processors.mass_silence import MASS_SILENCE_BROKERS, MassSilence
+from processors.mass_silence import COUNT_AGAIN_MS, MASS_SILENCE_BROKERS, MassSilence
 from processors.state import BrokerSet, Replica
 
 TIMEOUT_MS = 1_000
@@ -49,3 +51,23 @@ def test_who_was_never_heard_is_silent_and_another_leadership_counts_anew() -> N
     assert not silence.holds(sets, liveness, HOLD_MS, HOLD_MS)
     silence.forget()
     assert silence.holds(sets, liveness, HOLD_MS + 1, HOLD_MS)
+
+
+def test_a_mass_that_comes_back_one_by_one_is_not_counted_for_each() -> None:
+    """With thousands of sets every count takes the loop many milliseconds, and every heartbeat asks."""
+    sets, liveness, silence = world(30), Liveness(), MassSilence()
+    looks = 0
+
+    class Counted(list[BrokerSet]):
+        def __iter__(self) -> Iterator[BrokerSet]:
+            nonlocal looks
+            looks += 1
+            return super().__iter__()
+
+    everybody = Counted(sets)
+    for now_ms in range(COUNT_AGAIN_MS):
+        assert silence.holds(everybody, liveness, now_ms, HOLD_MS)
+    assert looks == 1
+    beat(liveness, sets, COUNT_AGAIN_MS)
+    assert not silence.holds(everybody, liveness, COUNT_AGAIN_MS, HOLD_MS)
+    assert silence.holds(everybody, Liveness(), COUNT_AGAIN_MS + 1, HOLD_MS), "who falls silent is counted at once"
