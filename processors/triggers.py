@@ -34,7 +34,7 @@ CALL_TIMEOUT_MS = 2_500
 """A call whose outcome has not been seen for this long may be made again."""
 FRUITLESS_EVERY_MS = 10_000
 FRUITLESS_AT_ONCE = 10
-"""A set may have so many elections at once that find nobody, and one more in that time."""
+"""A set may have so many elections at once that find nobody, and one more in that time; ten while a member lives."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,16 +123,26 @@ class ElectionTriggers:
             if cause is None:
                 continue
             call = self._call(broker_set, cause, liveness, now_ms)
-            if call is not None and self._may_call(call.broker_name, now_ms):
+            if call is not None and self._may_call(broker_set, call, now_ms):
                 self._called(call, now_ms)
                 calls.append(call)
         return calls
 
-    def _may_call(self, name: str, now_ms: int) -> bool:
-        """Evidence that keeps changing must not fill the log with elections that find nobody."""
-        cost_ms = FRUITLESS_EVERY_MS // 1000
+    def _may_call(self, broker_set: BrokerSet, call: ElectionCall, now_ms: int) -> bool:
+        """
+        Evidence that keeps changing must not fill the log with elections that find nobody.
+
+        A repeat for want of an outcome has its own pace; and a set does not wait for others' comings and goings
+        once a member is back.
+        """
+        attempt = self._attempts.get(call.broker_name)
+        if attempt is not None and attempt.open:
+            return True
+        dear = FRUITLESS_EVERY_MS // 1000
+        members = broker_set.sync_state_set
+        cost = 1 if any(row.alive and row.broker_id in members for row in call.evidence) else dear
         return self._fruitless.take(
-            name, now_ms, rate_per_s=1, burst=FRUITLESS_AT_ONCE * cost_ms, cost=cost_ms
+            call.broker_name, now_ms, rate_per_s=1, burst=FRUITLESS_AT_ONCE * dear, cost=cost
         )
 
     def _called(self, call: ElectionCall, now_ms: int) -> None:

@@ -193,12 +193,39 @@ def test_evidence_that_keeps_changing_calls_seldom_and_a_success_starts_anew() -
     for turn in range(1_000):
         now_ms = 11 + turn * 100
         beat(liveness, "a", 2, now_ms)
-        calls += len(triggers.calls([a_set(sync_state_set_epoch=turn)], liveness, now_ms))
+        calls += len(triggers.calls([a_set(sync_state_set_epoch=turn, sync_state_set=(1,))], liveness, now_ms))
         triggers.settled("a", elected=False)
     assert FRUITLESS_AT_ONCE <= calls <= FRUITLESS_AT_ONCE + 100_000 // FRUITLESS_EVERY_MS
     triggers.settled("a", elected=True)
     beat(liveness, "a", 2, 110_000)
     assert len(triggers.calls([a_set(sync_state_set_epoch=2_000)], liveness, 110_001)) == 1
+
+
+def test_a_member_that_is_back_is_called_for_at_once_however_many_others_came_and_went() -> None:
+    liveness = heard()
+    refuse(liveness, "a", 1, 10)
+    triggers = active()
+    for turn in range(200):
+        now_ms = 11 + turn * 100
+        beat(liveness, "a", 2, now_ms)
+        triggers.calls([a_set(sync_state_set_epoch=turn, sync_state_set=(1,))], liveness, now_ms)
+        triggers.settled("a", elected=False)
+    assert triggers.calls([a_set(sync_state_set_epoch=200, sync_state_set=(1,))], liveness, 20_000) == []
+    beat(liveness, "a", 1, 21_000)
+    back = a_set(sync_state_set_epoch=200, sync_state_set=(1,), master_restarted=True)
+    assert len(triggers.calls([back], liveness, 21_000)) == 1
+
+
+def test_calls_that_a_dead_log_swallowed_do_not_make_a_set_wait_when_it_is_back() -> None:
+    liveness = heard()
+    refuse(liveness, "a", 1, 10)
+    triggers, pace = active(), Pace(retries=3, rescan_ms=5_000)
+    dead = a_set(sync_state_set=(1,))
+    called = []
+    for now_ms in range(11, 300_000, 250):
+        beat(liveness, "a", 2, now_ms)
+        called += [now_ms] * len(triggers.calls([dead], liveness, now_ms, pace))
+    assert max(after - before for before, after in zip(called, called[1:], strict=False)) <= 5_250
 
 
 def test_the_hold_of_mass_silence_is_a_setting() -> None:
