@@ -17,10 +17,10 @@ from tests.interop.stage import Row, Stage
 
 CLUSTER = "DefaultCluster"
 SHRINK_WITHIN_S = 30.0
-# RocketMQ's own keys (controller.md 11.1) that an operator may look for; process paths and network keys are each side's own.
+# RocketMQ's own keys (controller.md 11.1) that an operator may look for; the kind, paths and network keys are each side's own.
 KEYS = (
     "scanNotActiveBrokerInterval", "scanInactiveMasterInterval", "electMasterMaxRetryCount", "enableElectUncleanMaster",
-    "notifyBrokerRoleChanged", "controllerType", "configBlackList",
+    "notifyBrokerRoleChanged", "configBlackList",
 )  # fmt: skip
 
 
