@@ -1,7 +1,7 @@
 """Brokers' commands before they reach the log: repeats that are known, and sets that ask too often.
 
 Responsible for: answering a repeated request, refused or without effect, from memory once a read barrier has shown
-that nothing has changed, and holding every set to its rate (setting `commandsPerSetPerSecond`).
+that nothing has changed, and holding every set to its rate (setting `commandsPerSetPerSecond`, for each request code).
 Refuses to know: why a request was refused, and the controller's own commands: those are paced where they are made.
 """
 
@@ -101,8 +101,10 @@ class RepeatDesk:
         rate = settings_in_force.number(
             self._context.state, settings_in_force.COMMANDS_PER_SET_PER_SECOND
         )
-        if not self._rates.take(name, self._context.now_ms, rate_per_s=rate, burst=BURST_S * rate):
+        # Each kind for itself: a master that proposes without end must not keep its slaves from registering.
+        bucket = f"{waiter.request.code} {name}"
+        if not self._rates.take(bucket, self._context.now_ms, rate_per_s=rate, burst=BURST_S * rate):
             self._context.metrics.rate_limited += 1
-            remark = f"[RATE]more than {rate} commands a second for {name}"
+            remark = f"[RATE]more than {rate} commands of this kind a second for {name}"
             return waiter.answer(waiter.request.reply(ResponseCode.SYSTEM_BUSY, remark=remark))
         return self._commands.request(waiter)

@@ -129,6 +129,14 @@ def test_a_set_is_held_to_its_rate_and_others_are_not() -> None:
     assert late is not None and late.code == 0
 
 
+def test_a_master_that_proposes_without_end_keeps_nobody_of_its_set_from_registering() -> None:
+    rig = Rig().lead().three()
+    codes = [rig.alter("1,2", base_epoch).code for base_epoch in range(100, 250)]
+    assert codes[-1] == 2
+    assert rig.register(3, "the next life").code == 0
+    assert rig.elect(1).code != 2
+
+
 @pytest.mark.parametrize("forwarded", [True, False])
 def test_a_registration_from_memory_is_still_a_sign_of_life(forwarded: bool) -> None:
     rig = Rig().lead().three()
