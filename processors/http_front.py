@@ -73,6 +73,11 @@ class HttpFront:
             raise RuntimeError("the HTTP port is not open")
         return int(self._listener.sockets[0].getsockname()[1])
 
+    @property
+    def watched(self) -> int:
+        """How many connections are looked after; those that ended are forgotten after a while."""
+        return len(self._heard)
+
     async def close(self) -> None:
         """Stop listening and end what is under way; does nothing when it never started."""
         if self._listener is not None and self._server is not None:
@@ -104,6 +109,7 @@ class HttpFront:
         protocol: asyncio.BaseProtocol = request.protocol
         self._heard[protocol] = self._heard.get(protocol, 0) + 1
         if self._open >= OPEN_MAX:
+            self._watch(protocol)
             return _whole(request, text(503, "too many requests at once"))
         self._open += 1
         try:

@@ -29,6 +29,8 @@ ELECTION_RESULTS: Mapping[int, str] = {
     ResponseCode.CONTROLLER_ELECT_MASTER_FAILED: _NOBODY,
 }
 """Other answers to an election are not counted."""
+ELECTION_ROWS_MAX = 50_000
+"""A request names its cluster as it likes; rows beyond these are not shown."""
 _JAVA_TYPES = {
     code: code.name if code.name.startswith("CONTROLLER_") else f"CONTROLLER_{code.name}"
     for code in (
@@ -126,7 +128,9 @@ class Metrics:
         if result is not None:
             asked = applied.record.envelope.cause in (CAUSE_BROKER, CAUSE_OPERATOR)
             cluster = applied.record.cluster_name if asked else ""
-            self.elections[cluster, applied.record.broker_name, result] += 1
+            key = (cluster, applied.record.broker_name, result)
+            if key in self.elections or len(self.elections) < ELECTION_ROWS_MAX:
+                self.elections[key] += 1
 
 
 class RequestMeter:

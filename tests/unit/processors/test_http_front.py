@@ -135,6 +135,19 @@ async def test_a_connection_that_asks_nothing_is_ended(routes: Routes) -> None:
     await front.close()
 
 
+async def test_nothing_is_kept_of_those_who_were_turned_away(routes: Routes, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http_front, "OPEN_MAX", 0)
+    front = HttpFront("127.0.0.1", 0, routes.all(), quiet_s=0.02)
+    await front.start()
+    async with aiohttp.ClientSession() as session:
+        for _ in range(3):
+            assert (await session.get(f"http://127.0.0.1:{front.port}/page")).status == 503
+    async with asyncio.timeout(30):
+        while front.watched:
+            await asyncio.sleep(0)
+    await front.close()
+
+
 async def test_a_request_that_takes_long_is_not_taken_for_silence(routes: Routes) -> None:
     front = HttpFront("127.0.0.1", 0, routes.all(), quiet_s=0.02)
     await front.start()
