@@ -24,7 +24,7 @@ from processors.faust_worker import FaustWorker
 from processors.fold import Folder
 from processors.log_reader import LogReader, LogUnreachable, check_first_record
 from processors.log_watch import LogWatch
-from processors.outcome_publisher import OutcomePublisher, last_published
+from processors.outcome_publisher import OutcomePublisher
 from processors.outcome_refold import OutcomeRefold
 from processors.snapshots import SnapshotFolder
 from processors.start_fold import StartFold, patiently
@@ -59,6 +59,7 @@ class ControllerLog:
         self._asking = ThreadPoolExecutor(1, thread_name_prefix="log questions")
         self._refolding = ThreadPoolExecutor(1, thread_name_prefix="outcomes again")
         self._refold = OutcomeRefold(lambda: LogReader(config.kafka), self.snapshots)
+        self._last_asked: concurrent.futures.Future[int] | None = None
         self._reader: LogReader | None = None
         self._folder: Folder | None = None
         self._producer: LogProducer | None = None
@@ -196,7 +197,12 @@ class ControllerLog:
         """The command offset of the newest published outcome, -1 for none; None when not learnt."""
         if self._publisher is not None:
             self._publisher.begin_again()
-        self._ask(last_published, answer)
+        if self._last_asked is not None and not self._last_asked.done():
+            asyncio.get_running_loop().call_soon(answer, None)
+            return
+        # Beside the questions of `_asking`: outcomes that cannot be read keep no decision waiting.
+        self._last_asked = self._refolding.submit(self._refold.last_published)
+        self._then(self._last_asked, answer)
 
     def fold_again(self, first: int, end: int, answer: Callable[[list[Outcome] | None], None]) -> None:
         """The outcomes of the commands from `first` up to `end` (excluded); None when they could not be read."""

@@ -1,8 +1,8 @@
 """
 Outcomes that are not kept any more, folded again from the log (design D7).
 
-Responsible for: a second folder that goes over the unpublished part of the log in pieces, from the newest
-snapshot below it. Blocking; belongs into a thread of its own. Refuses to know: when and why.
+Responsible for: where their topic ends, and a second folder that goes over the unpublished part of the log in
+pieces, from the newest snapshot below it. Blocking; belongs into a thread of its own. Refuses to know: when and why.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from events.outcomes import Outcome
 from events.topics import COMMANDS_TOPIC
 from processors.fold import Folder
 from processors.log_reader import LogReader
+from processors.outcome_publisher import last_published
 from processors.snapshots import SnapshotFolder
 
 
@@ -27,8 +28,7 @@ class OutcomeRefold:
 
     def outcomes(self, first: int, end: int) -> list[Outcome]:
         """The outcomes of the commands from `first` up to `end` (excluded). Raises LogUnreachable, LogBroken."""
-        if self._reader is None:
-            self._reader = self._open()
+        reader = self._opened()
         if self._folder is None or self._folder.next_offset > first:
             self._folder = self._snapshots.newest(first - 1)
         folder, found = self._folder, []
@@ -38,8 +38,17 @@ class OutcomeRefold:
             if offset >= first:
                 found.append(outcome)
 
-        self._reader.read(COMMANDS_TOPIC, folder.next_offset, end, take)
+        reader.read(COMMANDS_TOPIC, folder.next_offset, end, take)
         return found
+
+    def last_published(self) -> int:
+        """The command offset of the newest outcome in the topic, -1 when there is none. Raises LogUnreachable."""
+        return last_published(self._opened())
+
+    def _opened(self) -> LogReader:
+        if self._reader is None:
+            self._reader = self._open()
+        return self._reader
 
     def close(self) -> None:
         """Leave the log."""
