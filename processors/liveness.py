@@ -27,8 +27,10 @@ from processors.pulse import (
     BrokerKey,
     Heartbeat,
     Pulse,
+    evidence_row,
     is_awaited,
 )
+from processors.pulse_watch import PulseWatch
 from processors.state import BrokerSet, Replica
 
 __all__ = [
@@ -50,11 +52,15 @@ class Liveness:
 
     def __init__(self) -> None:
         self._pulses: dict[BrokerKey, Pulse] = {}
+        self._watch = PulseWatch(self._pulses)
         self._by_conn: dict[int, set[BrokerKey]] = {}
+        self._by_address: dict[str, set[BrokerKey]] = {}
         self._ticked_ms: int | None = None
         self._probing: set[str] = set()
         self._refused: set[str] = set()
         self._counted: tuple[int, int] = (0, 0)
+        self.silences = 0
+        """How often a replica fell silent. While it stays, silence has not spread."""
 
     def pulse(self, key: BrokerKey) -> Pulse | None:
         return self._pulses.get(key)
@@ -63,7 +69,10 @@ class Liveness:
         """How many replicas are heard, as it was counted within the last `COUNT_EVERY_MS`."""
         due_ms, count = self._counted
         if now_ms >= due_ms:
-            count = sum(1 for pulse in self._pulses.values() if pulse.is_alive(now_ms))
+            count = sum(
+                pulse.gone is None and pulse.conn_id is not None and 0 < pulse.timeout_ms >= now_ms - pulse.heard_ms
+                for pulse in self._pulses.values()
+            )
             self._counted = now_ms + COUNT_EVERY_MS, count
         return count
 
@@ -86,6 +95,7 @@ class Liveness:
         ):
             pulse.epoch, pulse.max_offset = beat.epoch, beat.max_offset
             pulse.confirm_offset = beat.confirm_offset
+        self._watch.keep(pulse)
         return returned and beat.timeout_ms > 0
 
     def introduced(
@@ -99,8 +109,11 @@ class Liveness:
     ) -> None:
         """A registration is a sign of life too; `position` is (last epoch, end offset) if it told."""
         pulse, _ = self._touch(key, address, incarnation, conn_id, now_ms)
-        if pulse is not None and position is not None:
+        if pulse is None:
+            return
+        if position is not None:
             pulse.epoch, pulse.max_offset = position
+        self._watch.keep(pulse)
 
     def _touch(
         self, key: BrokerKey, address: str, incarnation: str | None, conn_id: int, now_ms: int
@@ -113,6 +126,7 @@ class Liveness:
             pulse = self._pulses[key] = Pulse(
                 key, address, None, now_ms, incarnation=incarnation, first_ms=now_ms
             )
+            self._by_address.setdefault(address, set()).add(key)
             returned = True
         elif not pulse.is_alive(now_ms):
             returned = True
@@ -121,12 +135,21 @@ class Liveness:
             pulse.incarnation = incarnation
             pulse.epoch = pulse.max_offset = pulse.confirm_offset = -1
         self._refused.discard(address)
-        pulse.address = address
+        if pulse.address != address:
+            self._move(pulse, address)
         pulse.heard_ms = now_ms
         pulse.gone, pulse.closed_ms = None, None
         pulse.probes_due_ms.clear()
         self._bind(pulse, conn_id)
         return pulse, returned
+
+    def _move(self, pulse: Pulse, address: str) -> None:
+        keys = self._by_address[pulse.address]
+        keys.discard(pulse.key)
+        if not keys:
+            del self._by_address[pulse.address]
+        pulse.address = address
+        self._by_address.setdefault(address, set()).add(pulse.key)
 
     def _bind(self, pulse: Pulse, conn_id: int | None) -> None:
         if pulse.conn_id == conn_id:
@@ -149,6 +172,7 @@ class Liveness:
             pulse.conn_id = None
             pulse.closed_ms = now_ms
             pulse.probes_due_ms = [now_ms + after for after in PROBE_AGAIN_MS]
+            self._watch.keep(pulse)
             addresses.append(pulse.address)
         return self.want_probes(addresses)
 
@@ -171,12 +195,12 @@ class Liveness:
         if len(self._refused) < PULSES_MAX:
             self._refused.add(address)
         gone: list[BrokerKey] = []
-        for pulse in self._pulses.values():
-            if pulse.address != address or pulse.conn_id is not None or pulse.gone is not None:
-                continue
-            self._bury(pulse, REASON_REFUSED, now_ms)
-            gone.append(pulse.key)
-        return sorted(gone)
+        for key in sorted(self._by_address.get(address, ())):
+            pulse = self._pulses[key]
+            if pulse.conn_id is None and pulse.gone is None:
+                self._bury(pulse, REASON_REFUSED, now_ms)
+                gone.append(key)
+        return gone
 
     def _bury(self, pulse: Pulse, reason: str, now_ms: int) -> None:
         pulse.gone, pulse.gone_ms = reason, now_ms
@@ -187,17 +211,19 @@ class Liveness:
         self._forgive_own_stall(now_ms)
         expired: list[BrokerKey] = []
         probes: list[str] = []
-        for pulse in self._pulses.values():
+        for pulse in self._watch.due(now_ms):
             if pulse.gone is not None:
                 continue
             if now_ms > pulse.heard_ms + pulse.timeout_ms:
                 self._bury(pulse, REASON_EXPIRED, now_ms)
+                self.silences += 1
                 if pulse.timeout_ms > 0:  # Else it never was alive: that is no news.
                     expired.append(pulse.key)
-            elif pulse.probes_due_ms and now_ms >= pulse.probes_due_ms[0]:
-                while pulse.probes_due_ms and now_ms >= pulse.probes_due_ms[0]:
-                    pulse.probes_due_ms.pop(0)
+                continue
+            if pulse.probes_due_ms and now_ms >= pulse.probes_due_ms[0]:
+                pulse.probes_due_ms = [due_ms for due_ms in pulse.probes_due_ms if due_ms > now_ms]
                 probes.append(pulse.address)
+            self._watch.keep(pulse)
         return sorted(expired), self.want_probes(probes)
 
     def _forgive_own_stall(self, now_ms: int) -> None:
@@ -259,26 +285,12 @@ class Liveness:
         if broker_set is None:
             return ()
         return tuple(
-            self._evidence_of(broker_set, replica, now_ms, replica.broker_id == asked_by)
+            evidence_row(
+                replica,
+                self._pulse_of(broker_set, replica),
+                self.reason_of(broker_set, replica, now_ms),
+                replica.broker_id == asked_by,
+                now_ms,
+            )
             for replica in broker_set.replicas
-        )
-
-    def _evidence_of(
-        self, broker_set: BrokerSet, replica: Replica, now_ms: int, asked: bool
-    ) -> ReplicaEvidence:
-        pulse = self._pulse_of(broker_set, replica)
-        reason = self.reason_of(broker_set, replica, now_ms)
-        incarnation = pulse.incarnation if pulse is not None else None
-        if asked and reason != REASON_HEARTBEAT:
-            reason, incarnation = REASON_ASKED, replica.incarnation
-        return ReplicaEvidence(
-            broker_id=replica.broker_id,
-            alive=reason in (REASON_HEARTBEAT, REASON_ASKED, REASON_AWAITED),
-            reason=reason,
-            silent_ms=-1 if pulse is None else max(0, now_ms - pulse.heard_ms),
-            epoch=-1 if pulse is None else pulse.epoch,
-            max_offset=-1 if pulse is None else pulse.max_offset,
-            confirm_offset=-1 if pulse is None else pulse.confirm_offset,
-            election_priority=DEFAULT_PRIORITY if pulse is None else pulse.election_priority,
-            incarnation=incarnation,
         )

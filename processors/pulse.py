@@ -11,6 +11,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
+from msgspec import Struct
+
+from events.envelope import ReplicaEvidence
 from processors.state import BrokerSet, Replica
 
 DEFAULT_TIMEOUT_MS = 10_000
@@ -32,8 +35,7 @@ REASON_STALE = "stale_incarnation"
 REASON_AWAITED = "awaited"
 
 
-@dataclass(frozen=True, slots=True)
-class Heartbeat:
+class Heartbeat(Struct, frozen=True, gc=False):
     """The fields of a 904 (controller.md 3.1), absent ones replaced by their defaults."""
 
     key: BrokerKey
@@ -66,6 +68,8 @@ class Pulse:
     closed_ms: int | None = None
     probes_due_ms: list[int] = field(default_factory=list)
     first_ms: int = 0
+    look_ms: int | None = None
+    """The moment `PulseWatch` has noted for it."""
 
     def is_alive(self, now_ms: int) -> bool:
         return self.reason(now_ms) == REASON_HEARTBEAT
@@ -90,3 +94,23 @@ def is_awaited(broker_set: BrokerSet, replica: Replica, heard: Iterable[Pulse], 
         return False
     begun = min((pulse.first_ms for pulse in heard), default=now_ms)
     return now_ms < begun + ARRIVAL_MS
+
+
+def evidence_row(
+    replica: Replica, pulse: Pulse | None, reason: str, asked: bool, now_ms: int
+) -> ReplicaEvidence:
+    """What is known of `replica` now. `asked`: it asks itself, so it lives, heartbeat or not (controller.md 16, row 8)."""
+    incarnation = pulse.incarnation if pulse is not None else None
+    if asked and reason != REASON_HEARTBEAT:
+        reason, incarnation = REASON_ASKED, replica.incarnation
+    return ReplicaEvidence(
+        broker_id=replica.broker_id,
+        alive=reason in (REASON_HEARTBEAT, REASON_ASKED, REASON_AWAITED),
+        reason=reason,
+        silent_ms=-1 if pulse is None else max(0, now_ms - pulse.heard_ms),
+        epoch=-1 if pulse is None else pulse.epoch,
+        max_offset=-1 if pulse is None else pulse.max_offset,
+        confirm_offset=-1 if pulse is None else pulse.confirm_offset,
+        election_priority=DEFAULT_PRIORITY if pulse is None else pulse.election_priority,
+        incarnation=incarnation,
+    )
