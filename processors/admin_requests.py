@@ -20,6 +20,7 @@ from processors.properties import PropertiesRejected, parse
 
 SETTINGS_MAX = 100
 VALUE_CHARS_MAX = 1_024
+PROPERTIES_BYTES_MAX = 65_536
 
 
 def json_object(request: RemotingCommand) -> dict[str, object]:
@@ -35,6 +36,9 @@ def json_object(request: RemotingCommand) -> dict[str, object]:
 
 def properties_of(request: RemotingCommand) -> dict[str, str]:
     """The properties a 1009 carries. Raises BadRequest in Java's words first."""
+    if len(request.body) > PROPERTIES_BYTES_MAX:
+        # It is read in the loop, in Python: a megabyte would hold up every decision for a second.
+        raise BadRequest(f"string2Properties error: {len(request.body)} bytes, allowed are {PROPERTIES_BYTES_MAX}")
     try:
         return parse(request.body)
     except PropertiesRejected as error:

@@ -56,7 +56,7 @@ class ClaimDesk:
         context = self._context
         if self._started_ms is None or context.is_active or context.state.term != term:
             return []
-        if not self._reads_log(0):
+        if not self._reads_log(0) or self._commands.is_claiming:
             return []
         context.leadership.claimed(context.now_ms)
         return self._commands.claim("leadership_transferred")

@@ -90,6 +90,11 @@ class CommandDesk:
         formed = ClusterFormed(envelope, rules, settings, COMMAND_FINGERPRINTS)
         return self._issue(formed, Purpose.FORMATION)
 
+    @property
+    def is_claiming(self) -> bool:
+        """Whether a claim of this controller is under way."""
+        return self._pending.has(Purpose.CLAIM)
+
     def claim(self, cause: str) -> list[Effect]:
         """A claim of leadership for this controller."""
         context = self._context

@@ -38,6 +38,9 @@ STALL_MS = 2_000
 """Commands not sent after this time are dropped: whoever waited has been told that it is unknown."""
 SNAPSHOT_REST = 20.0
 """After a snapshot none is written for so many times as long as it took."""
+ADDRESS_CHARS_MAX = 255
+PEERS_HTTP_EVERY_S = 10.0
+"""An address that keeps changing is somebody's bad joke; each change is a file written and synced in the loop."""
 
 
 class ControllerLog:
@@ -67,6 +70,7 @@ class ControllerLog:
         self._worker: FaustWorker | None = None
         self._watch: LogWatch | None = None
         self._peers_http = self._notes.peers_http()
+        self._peers_http_due: dict[str, float] = {}
         self._topic_id: str | None = None
         self._newest: tuple[int, bytes] | None = None
         self._snapshot_offset = -1
@@ -85,6 +89,9 @@ class ControllerLog:
         peer, address = told.get("controllerId", ""), told.get("httpAddress", "")
         if not address or peer not in self._config.peers or self._peers_http.get(peer) == address:
             return
+        if len(address) > ADDRESS_CHARS_MAX or time.monotonic() < self._peers_http_due.get(peer, 0.0):
+            return
+        self._peers_http_due[peer] = time.monotonic() + PEERS_HTTP_EVERY_S
         self._peers_http[peer] = address
         self._notes.keep_peers_http(self._peers_http)
 

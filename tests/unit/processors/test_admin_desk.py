@@ -70,6 +70,7 @@ def test_mqadmin_changes_a_setting_on_any_controller() -> None:
     (b"rocketmqHome=/x", 16, "black list"),
     (b"enableElectUncleanMaster=perhaps\n", 1, "INVALID_SETTING"),
     (b"a=\xff", 1, "string2Properties"),
+    (b"a=1\n" * 20_000, 1, "allowed are 65536"),
 ])  # fmt: skip
 def test_1009_row_by_row(body: bytes, code: int, said: str) -> None:
     rig = Rig().lead()

@@ -49,6 +49,17 @@ def test_a_claim_expects_the_term_that_was_applied_and_names_its_cause() -> None
     assert claim.envelope.cause == "leader_probe_refused"
 
 
+def test_an_invitation_that_is_repeated_makes_one_claim() -> None:
+    log = Log()
+    Rig("c1", log).lead()
+    standby = Rig("c2", log, {"c1": "c1:9878"}, seed=2)
+    standby.catch_up()
+    standby.auto = False
+    for _ in range(5):
+        standby.request(19008, {"claimInTerm": "1"}, oneway=True)
+    assert len(standby.held) == 1
+
+
 def test_who_does_not_read_the_log_claims_nothing() -> None:
     context, _ = desk("c1", "c2")
     reads = {"since_ms": -1}

@@ -16,6 +16,7 @@ from processors.controller_log import ControllerLog
 from processors.log_reader import LogBroken
 from processors.outcome_publisher import OutcomePublisher
 from processors.snapshots import SnapshotFolder
+from processors.start_notes import StartNotes
 from tests.support.brokers import until
 from tests.support.controller_rig import Rig
 from tests.support.mock_kafka import mock_kafka
@@ -160,3 +161,12 @@ async def test_a_command_that_names_another_digest_stops_a_start_from_a_snapshot
         folder, _ = await again.catch_up()
         assert folder.offset == before + 1 and "its issuer was wrong" in caplog.text
         await again.close(snapshot=False)
+
+
+def test_an_address_that_keeps_changing_is_not_written_down_each_time(tmp_path: Path) -> None:
+    log = controller_log(tmp_path, {"bootstrap.servers": "x:1"}, peers={"c2": "h:1"})
+    for port in range(100):
+        log.heard_peer({"controllerId": "c2", "httpAddress": f"h:{port}"})
+        log.heard_peer({"controllerId": "c2", "httpAddress": "h" * 300 + f":{port}"})
+        log.heard_peer({"controllerId": "stranger", "httpAddress": f"h:{port}"})
+    assert StartNotes(tmp_path).peers_http() == {"c2": "h:0"}
