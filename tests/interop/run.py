@@ -17,7 +17,6 @@ import argparse
 import json
 import shutil
 import signal
-import subprocess
 import sys
 import tempfile
 import time
@@ -57,21 +56,33 @@ def chosen(names: list[str]) -> list[Scenario]:
 
 
 def play(scenario: Scenario, stage: Stage) -> list[Row]:
-    """Run one; a failed step becomes a row and ends what scenarios share."""
+    """Run one; whatever breaks it becomes a row, ends what scenarios share, and does not keep the others from running."""
     print(f"{scenario.name}: {scenario.line}", file=sys.stderr, flush=True)
     began = time.monotonic()
     try:
         rows = scenario.load()(stage)
-    except Problem as problem:
-        if problem.exit_code == NO_COMPILER:
+    except Exception as error:
+        if isinstance(error, Problem) and error.exit_code == NO_COMPILER:
             raise
+        rows = [broken(error), *ended(stage)]
+    took = f"{'ok' if all(row.ok for row in rows) else 'NOT OK'} after {time.monotonic() - began:.0f} s"
+    stage.say(f"{scenario.name}: {took}")
+    return [*rows, Row("time", took.partition("after ")[2])]
+
+
+def broken(error: Exception) -> Row:
+    """What ended a scenario before its end: a step in vain says what, everything else its kind too."""
+    kind = "" if isinstance(error, Problem | AssertionError) else f"{type(error).__name__}: "
+    return Row("step", f"{kind}{' '.join(str(error).split())}"[:1_000], ok=False)
+
+
+def ended(stage: Stage) -> list[Row]:
+    """End what scenarios share; a row for what would not end."""
+    try:
         stage.failed()
-        rows = [Row("step", str(problem), ok=False)]
-    except (AssertionError, subprocess.CalledProcessError) as error:
-        stage.failed()
-        rows = [Row("step", " ".join(str(error).split())[:1_000], ok=False)]
-    stage.say(f"{'ok' if all(row.ok for row in rows) else 'NOT OK'} after {time.monotonic() - began:.0f} s")
-    return rows
+    except Exception as error:
+        return [broken(error)]
+    return []
 
 
 def show(results: dict[str, list[Row]], configurations: list[str]) -> None:
