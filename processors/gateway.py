@@ -62,7 +62,7 @@ class Fields:
 
     def text(self, name: str, default: str | None = None) -> str:
         value = self._ext.get(name)
-        if value is None or (value == "" and default is None):
+        if not value and (value is None or default is None):
             if default is None:
                 raise BadRequest(f"the field {name} is missing")
             return default
@@ -76,7 +76,7 @@ class Fields:
 
     def number(self, name: str, default: int | None = None, bits: int = 64) -> int:
         value = self._ext.get(name)
-        if value is None or value == "":
+        if not value:
             if default is None:
                 raise BadRequest(f"the field {name} is missing")
             return default
@@ -84,7 +84,7 @@ class Fields:
             number = int(value)
         except ValueError:
             raise BadRequest(f"the field {name} is not a number: {value[:40]!r}") from None
-        if not -(1 << (bits - 1)) <= number < 1 << (bits - 1):
+        if not -1 <= number < 1_000_000_000 and not -(1 << (bits - 1)) <= number < 1 << (bits - 1):
             raise BadRequest(f"the field {name} does not fit {bits} bits")
         return number
 
@@ -120,20 +120,20 @@ def cause_of(request: RemotingCommand) -> str:
 
 def heartbeat_of(request: RemotingCommand) -> Heartbeat:
     """The 904 in `request`. `BadRequest` with 2005 when it names no broker id (controller.md 3.1)."""
-    fields = Fields(request.ext)
-    if fields.optional("brokerId") is None:
+    ext = request.ext
+    fields = Fields(ext)
+    if not ext.get("brokerId"):
         raise BadRequest("a heartbeat for a controller needs a brokerId", code=2005)
-    key = (fields.text("clusterName"), fields.text("brokerName"), fields.number("brokerId"))
     return Heartbeat(
-        key=key,
-        address=fields.text("brokerAddr"),
-        epoch=fields.number("epoch", -1, bits=32),
-        max_offset=fields.number("maxOffset", -1),
-        confirm_offset=fields.number("confirmOffset", -1),
-        timeout_ms=fields.number("heartbeatTimeoutMills", DEFAULT_TIMEOUT_MS),
-        election_priority=fields.number("electionPriority", DEFAULT_PRIORITY, bits=32),
-        incarnation=fields.optional("regentIncarnation"),
-        ha_address=fields.optional("regentHaAddress"),
+        (fields.text("clusterName"), fields.text("brokerName"), fields.number("brokerId")),
+        fields.text("brokerAddr"),
+        fields.number("epoch", -1, 32),
+        fields.number("maxOffset", -1),
+        fields.number("confirmOffset", -1),
+        fields.number("heartbeatTimeoutMills", DEFAULT_TIMEOUT_MS),
+        fields.number("electionPriority", DEFAULT_PRIORITY, 32),
+        fields.text("regentIncarnation") if ext.get("regentIncarnation") else None,
+        fields.text("regentHaAddress") if ext.get("regentHaAddress") else None,
     )
 
 

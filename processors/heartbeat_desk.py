@@ -32,6 +32,8 @@ class HeartbeatDesk:
         beat = gateway.heartbeat_of(waiter.request)
         returned = context.liveness.heard(beat, waiter.conn_id, context.now_ms)
         effects = self._leading.returned(beat.key) if returned else []
+        if waiter.request.is_oneway:
+            return effects
         return effects + waiter.answer(
             waiter.request.reply(0, remark="Received broker heartbeat success")
         )
