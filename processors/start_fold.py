@@ -134,6 +134,8 @@ class StartFold:
 
         def take(offset: int, data: bytes) -> None:
             nonlocal shown, kept
+            if self._cancelled():
+                raise LogUnreachable("this start is given up")  # A long history must not hold up who stops it.
             try:
                 applied = folder.apply(offset, data)
             except ReleaseTooOld as error:

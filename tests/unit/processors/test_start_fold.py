@@ -13,7 +13,7 @@ from events.topics import COMMANDS_TOPIC
 from processors import snapshot_codec
 from processors.config import ControllerConfig
 from processors.fold import Folder
-from processors.log_reader import LogBroken, LogReader
+from processors.log_reader import LogBroken, LogReader, LogUnreachable
 from processors.outcome_publisher import OutcomePublisher
 from processors.snapshots import SnapshotFolder
 from processors.start_fold import StartFold, progress_text
@@ -46,12 +46,14 @@ class Start:
         self.notes = StartNotes(folder)
         self.kafka = kafka
         self.folded: list[int] = []
+        self.cancelled_after: int | None = None
 
     async def run(self) -> Folder:
         reader = LogReader(self.kafka)
         start = StartFold(
-            self.config, reader, self.snapshots, self.notes, on_progress=self.folded.append, cancelled=lambda: False
-        )
+            self.config, reader, self.snapshots, self.notes, on_progress=self.folded.append,
+            cancelled=lambda: self.cancelled_after is not None and len(self.folded) >= self.cancelled_after,
+        )  # fmt: skip
         try:
             return (await asyncio.to_thread(start.run))[0]
         finally:
@@ -76,6 +78,17 @@ async def test_the_newest_snapshot_bounds_what_is_folded(tmp_path: Path) -> None
         folder = await start.run()
     assert folder.digest == rig.folder.digest
     assert start.folded == list(range(half.offset + 1, rig.folder.offset + 1))
+
+
+async def test_a_start_that_is_given_up_ends_in_the_middle_of_the_history(tmp_path: Path) -> None:
+    rig, _ = history()
+    with mock_kafka() as kafka:
+        await fill(kafka, rig)
+        start = Start(tmp_path, kafka)
+        start.cancelled_after = 2
+        with pytest.raises(LogUnreachable):
+            await start.run()
+    assert start.folded == [0, 1]
 
 
 async def test_a_missing_snapshot_is_fetched_from_a_peer_proven_and_kept(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
