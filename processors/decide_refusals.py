@@ -102,6 +102,19 @@ RESPONSE_CODES: Mapping[Refusal, int] = {
     Refusal.CLEAN_NO_SUCH_SET: ResponseCode.CONTROLLER_INVALID_CLEAN_BROKER_METADATA,
 }
 
+# Refusals that decided nothing: the same id may come again and be decided.
+UNDECIDED = frozenset(
+    {
+        Refusal.UNREADABLE,
+        Refusal.UNKNOWN_SCHEMA,
+        Refusal.NOT_FORMED,
+        Refusal.WRONG_CLUSTER,
+        Refusal.STALE_TERM,
+        Refusal.OUTSIDE_WINDOW,
+        Refusal.COMMAND_ID_REUSED,
+    }
+)
+
 SUCCESS_CODE = int(ResponseCode.SUCCESS)
 
 

@@ -20,7 +20,7 @@ from events.commands import COMMANDS, ActivateRules, ClusterFormed, Command
 from events.envelope import COMMAND_ID_BYTES, DIGEST_BYTES, Envelope
 from events.outcomes import LABEL_REPEAT, UNREADABLE_KIND, Outcome
 from processors import canonical, decide
-from processors.decide_refusals import SUCCESS_CODE, Decision, Refusal
+from processors.decide_refusals import SUCCESS_CODE, UNDECIDED, Decision, Refusal
 from processors.evolve import evolve
 from processors.fold_repeats import FirstOutcome, RecentCommands
 from processors.state import SUPPORTED_RULES, ControllerState
@@ -117,7 +117,7 @@ class Folder:
         digest = sha256(b"".join((self.digest, lengths, data, text, changed))).digest()
         outcome = Outcome(*parts, digest)
         agrees = None if command is None else self._digest_agrees(command.envelope)
-        if command is not None and first is None and decision.refusal not in _UNDECIDED:
+        if command is not None and first is None and decision.refusal not in UNDECIDED:
             self.recent.remember(outcome.command_id, _first(outcome))
         self._advance(offset, state, digest)
         return Applied(offset, command, outcome, agrees)
@@ -244,16 +244,3 @@ def _digested_parts(
 
 _COMMANDS = frozenset(COMMANDS)
 _FORMING_HEADER = MARKER + bytes.fromhex(_fingerprint_of(ClusterFormed))
-
-# Refusals that decided nothing: the same id may come again and be decided.
-_UNDECIDED = frozenset(
-    {
-        Refusal.UNREADABLE,
-        Refusal.UNKNOWN_SCHEMA,
-        Refusal.NOT_FORMED,
-        Refusal.WRONG_CLUSTER,
-        Refusal.STALE_TERM,
-        Refusal.OUTSIDE_WINDOW,
-        Refusal.COMMAND_ID_REUSED,
-    }
-)

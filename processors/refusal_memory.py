@@ -15,7 +15,7 @@ from immutables import Map
 from brokers.remoting.command import RemotingCommand
 from events.envelope import ReplicaEvidence
 from events.outcomes import LABEL_REPEAT, Outcome
-from processors.decide_refusals import Refusal
+from processors.decide_refusals import UNDECIDED, Refusal
 from processors.forwarding import FORWARDED_FOR
 from processors.state import BrokerSet, ControllerState
 
@@ -28,19 +28,7 @@ _NEVER_THE_SAME = frozenset(
     {"invokeTime", "regentCommandId", "AccessKey", "Signature", "SecurityToken", FORWARDED_FOR}
 )
 # Refused for where the command stood in the log, not for what it asks.
-_BOUND_TO_THE_RECORD = frozenset(
-    one.name
-    for one in (
-        Refusal.UNREADABLE,
-        Refusal.UNKNOWN_SCHEMA,
-        Refusal.NOT_FORMED,
-        Refusal.WRONG_CLUSTER,
-        Refusal.STALE_TERM,
-        Refusal.OUTSIDE_WINDOW,
-        Refusal.COMMAND_ID_REUSED,
-        Refusal.STATE_MOVED,
-    )
-)
+_BOUND_TO_THE_RECORD = frozenset(one.name for one in (*UNDECIDED, Refusal.STATE_MOVED))
 
 
 class Situation(NamedTuple):
