@@ -46,9 +46,9 @@ def elect_master(state: ControllerState, command: ElectMaster) -> Decision:
 
 
 def _not_to_be_held(broker_set: BrokerSet, command: ElectMaster) -> Refusal | None:
-    expected = (command.expected_master_epoch, command.expected_set_epoch)
-    current = (broker_set.master_epoch, broker_set.sync_state_set_epoch)
-    if any(e is not None and e != c for e, c in zip(expected, current, strict=True)):
+    if command.expected_master_epoch not in (None, broker_set.master_epoch):
+        return Refusal.STATE_MOVED
+    if command.expected_set_epoch not in (None, broker_set.sync_state_set_epoch):
         return Refusal.STATE_MOVED
     if command.designate or command.broker_id == NO_BROKER_ID:
         return None

@@ -8,7 +8,7 @@ Refuses to know why the master wants it: what has caught up is the master's to j
 from events.changes import SyncStateSetAltered
 from events.commands import AlterSyncStateSet
 from processors.decide_refusals import Decision, Refusal
-from processors.elect_candidates import Candidate, assess, reported_epochs
+from processors.elect_candidates import Candidate, assess, find, reported_epochs
 from processors.rules import rules_of
 from processors.state import EPOCH_MAX, BrokerSet, ControllerState
 
@@ -52,9 +52,8 @@ def _fenced(broker_set: BrokerSet, command: AlterSyncStateSet) -> Refusal | None
 
 def _unfit_member(wanted: tuple[int, ...], candidates: tuple[Candidate, ...]) -> Refusal | None:
     """Return what is wrong with the first bad member: per member existence, then liveness."""
-    known = {candidate.broker_id: candidate for candidate in candidates}
     for broker_id in wanted:
-        member = known.get(broker_id)
+        member = find(candidates, broker_id)
         if member is None or not member.replica.is_registered:
             return Refusal.REPLICA_UNKNOWN
         if not member.is_alive:
@@ -67,7 +66,9 @@ def _altered(
 ) -> SyncStateSetAltered:
     """Return the change; a live master goes on with this set, so nobody waits for old members."""
     before = broker_set.sync_state_set
-    fitting = [epoch for epoch in reported if epoch < EPOCH_MAX]
+    highest = max(broker_set.highest_epoch_seen, *reported, 0)
+    if highest >= EPOCH_MAX:
+        highest = max(broker_set.highest_epoch_seen, *[e for e in reported if e < EPOCH_MAX], 0)
     return SyncStateSetAltered(
         broker_set.broker_name,
         wanted,
@@ -76,5 +77,5 @@ def _altered(
         tuple([i for i in before if i not in wanted]),
         REASON_PROPOSED,
         (),
-        max(broker_set.highest_epoch_seen, *fitting, 0),
+        highest,
     )

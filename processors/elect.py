@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from msgspec import Struct
 
 from events.outcomes import LABEL_AT_RISK, LABEL_DESIGNATED, LABEL_UNCLEAN, CandidateVerdict
-from processors.elect_candidates import Candidate, absence_of, verdict_of
+from processors.elect_candidates import Candidate, absence_of, find, verdict_of
 from processors.rules import RULES, RULES_VERSION, Rules
 from processors.state import NO_BROKER_ID, BrokerSet
 
@@ -68,7 +68,7 @@ def elect(
         return _elect_first(candidates, broker_id)
     if _master_is_kept(broker_set, candidates):
         return _kept(broker_set, candidates)
-    members = [c for c in candidates if _is_sound_member(c)]
+    members = _sound_members(candidates)
     if members:
         winner = min(members, key=by_priority)
         survivors = _surviving_members(broker_set, members, winner, rules)
@@ -76,9 +76,12 @@ def elect(
     return _elect_at_risk(broker_set, candidates, unclean_allowed)
 
 
-def _is_sound_member(candidate: Candidate) -> bool:
-    replica = candidate.replica
-    return candidate.in_set and candidate.is_alive and replica.clean and replica.is_registered
+def _sound_members(candidates: tuple[Candidate, ...]) -> list[Candidate]:
+    return [
+        c
+        for c in candidates
+        if c.in_set and c.is_alive and c.replica.clean and c.replica.is_registered
+    ]
 
 
 def _master_is_kept(broker_set: BrokerSet, candidates: tuple[Candidate, ...]) -> bool:
@@ -97,8 +100,8 @@ def _surviving_members(
         master = broker_set.master_broker_id
         last = broker_set.sync_state_set if master is None else (master,)
         decisive += [r for r in broker_set.replicas if r.broker_id in last]
-    if all(replica.is_regent for replica in decisive):
-        return tuple(member.broker_id for member in members)
+    if all([replica.is_regent for replica in decisive]):
+        return tuple([member.broker_id for member in members])
     return (winner.broker_id,)
 
 
@@ -125,14 +128,14 @@ def _elect_designated(
     unclean_allowed: bool,
     rules: Rules,
 ) -> Election:
-    named = next((c for c in candidates if c.broker_id == broker_id), None)
+    named = find(candidates, broker_id)
     if named is None or not _is_present(named):
         return _nobody(candidates, "NOT_DESIGNATED")
     if broker_id == broker_set.master_broker_id and _master_is_kept(broker_set, candidates):
         return _kept(broker_set, candidates)
     labels: tuple[str, ...] = (LABEL_DESIGNATED,)
-    members = [c for c in candidates if _is_sound_member(c)]
-    if named in members:
+    members = _sound_members(candidates)
+    if any([member is named for member in members]):
         survivors = _surviving_members(broker_set, members, named, rules)
         return _won(named, candidates, None, survivors, labels, others="NOT_DESIGNATED")
     if not broker_set.has_had_master:

@@ -5,7 +5,7 @@ Responsible for who counts as alive, which numbers count, and the row that an ou
 each. Refuses to know who wins.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from msgspec import Struct
 
@@ -37,19 +37,27 @@ class Candidate(Struct, frozen=True, gc=False):
 
 
 def assess(
-    broker_set: BrokerSet, evidence: Iterable[ReplicaEvidence], asking_id: int = NO_BROKER_ID
+    broker_set: BrokerSet, evidence: Sequence[ReplicaEvidence], asking_id: int = NO_BROKER_ID
 ) -> tuple[Candidate, ...]:
     """Return every replica of the set with what counts about it; who asks is alive."""
-    known: dict[int, ReplicaEvidence] = {}
-    for entry in evidence:
-        known.setdefault(entry.broker_id, entry)
+    # Of several about one replica the first counts.
+    known = {entry.broker_id: entry for entry in reversed(evidence)}
+    members = broker_set.sync_state_set
     # Lists here and below, not generators: the fold comes by for each replica of each decision.
     return tuple(
         [
-            _candidate(broker_set, replica, known.get(replica.broker_id), asking_id)
+            _candidate(replica, known.get(replica.broker_id), asking_id, members)
             for replica in broker_set.replicas
         ]
     )
+
+
+def find(candidates: Iterable[Candidate], broker_id: int) -> Candidate | None:
+    """Return the candidate with that id, or None."""
+    for candidate in candidates:
+        if candidate.broker_id == broker_id:
+            return candidate
+    return None
 
 
 def reported_epochs(
@@ -92,31 +100,31 @@ def absence_of(candidate: Candidate) -> str:
 
 
 def _candidate(
-    broker_set: BrokerSet, replica: Replica, evidence: ReplicaEvidence | None, asking_id: int
+    replica: Replica, evidence: ReplicaEvidence | None, asking_id: int, members: tuple[int, ...]
 ) -> Candidate:
-    broker_id = replica.broker_id
-    liveness = _liveness(replica, evidence, asking_id)
-    epoch, max_offset = replica.last_epoch, replica.end_offset
-    priority = ELECTION_PRIORITY_DEFAULT
-    if evidence is not None:
-        priority = evidence.election_priority
-        # Heartbeats of an earlier start are void (S5): what it registered with counts then.
-        if evidence.epoch >= 0 and evidence.incarnation == replica.incarnation:
-            epoch, max_offset = evidence.epoch, evidence.max_offset
-    in_set = broker_id in broker_set.sync_state_set
-    return Candidate(
-        broker_id, replica, in_set, liveness == ALIVE, liveness, epoch, max_offset, priority
-    )
-
-
-def _liveness(replica: Replica, evidence: ReplicaEvidence | None, asking_id: int) -> str:
+    broker_id, epoch, max_offset = replica.broker_id, replica.last_epoch, replica.end_offset
     # Its first heartbeat may come after its question (`controller.md` 16, row 8).
-    if replica.broker_id == asking_id:
-        return ALIVE
+    is_alive = broker_id == asking_id
     if evidence is None:
-        return NOT_ALIVE
-    if not evidence.alive:
-        return STALE_INCARNATION if evidence.reason == REASON_STALE else NOT_ALIVE
-    if evidence.reason == REASON_ASKED or evidence.incarnation == replica.incarnation:
-        return ALIVE
-    return STALE_INCARNATION
+        priority, liveness = ELECTION_PRIORITY_DEFAULT, NOT_ALIVE
+    else:
+        priority = evidence.election_priority
+        is_of_this_start = evidence.incarnation == replica.incarnation
+        # Heartbeats of an earlier start are void (S5): what it registered with counts then.
+        if is_of_this_start and evidence.epoch >= 0:
+            epoch, max_offset = evidence.epoch, evidence.max_offset
+        if evidence.alive:
+            is_alive = is_alive or is_of_this_start or evidence.reason == REASON_ASKED
+            liveness = STALE_INCARNATION
+        else:
+            liveness = STALE_INCARNATION if evidence.reason == REASON_STALE else NOT_ALIVE
+    return Candidate(
+        broker_id,
+        replica,
+        broker_id in members,
+        is_alive,
+        ALIVE if is_alive else liveness,
+        epoch,
+        max_offset,
+        priority,
+    )

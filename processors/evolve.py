@@ -5,7 +5,8 @@ Responsible for applying decided changes; total: what is decided has happened, s
 refuses, and a change to a set nobody knows is a no-op. Refuses to know why it was decided.
 """
 
-from typing import assert_never, get_args
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from immutables import Map
 from msgspec.structs import replace
@@ -27,27 +28,15 @@ from events.changes import (
 )
 from processors.state import BrokerSet, ControllerState, Replica
 
-SetChange = (
-    BrokerIdApplied
-    | BrokerRegistered
-    | MasterElected
-    | MasterCleared
-    | SyncStateSetAltered
-    | BrokersCleaned
-    | MasterAtRisk
-    | BrokerSetImported
-)
-_OF_A_SET = get_args(SetChange)
-
-
 def evolve(state: ControllerState, change: Change) -> ControllerState:
     """Return the state after `change`."""
-    if isinstance(change, _OF_A_SET):
-        before = state.sets.get(change.broker_name)
-        after = evolve_set(before, change)
-        if after is None or after is before:
+    apply = _TO_A_SET.get(type(change))
+    if apply is not None:
+        name = change.broker_name
+        broker_set = state.sets.get(name)
+        if broker_set is None and type(change) not in _BEGIN_A_SET:
             return state
-        return state.with_set(after)
+        return state.with_set(apply(broker_set, change))
     match change:
         case LeadershipClaimed():
             return replace(
@@ -74,45 +63,12 @@ def evolve(state: ControllerState, change: Change) -> ControllerState:
                 fingerprints=tuple(change.fingerprints),
             )
         case _:
-            assert_never(change)
+            raise TypeError(f"{type(change).__name__} is no change")
 
 
-def evolve_set(broker_set: BrokerSet | None, change: SetChange) -> BrokerSet | None:
-    """Return the set after `change`; None is a set that nobody has heard of."""
-    if isinstance(change, BrokerSetImported):
-        return _imported(change)
+def _with_applied(broker_set: BrokerSet | None, change: BrokerIdApplied) -> BrokerSet:
     if broker_set is None:
-        if not isinstance(change, BrokerIdApplied):
-            return None
         broker_set = BrokerSet(change.cluster_name, change.broker_name)
-    match change:
-        case BrokerIdApplied():
-            return _with_applied(broker_set, change)
-        case BrokerRegistered():
-            return _with_registered(broker_set, change)
-        case MasterElected():
-            return _with_elected(broker_set, change)
-        case MasterCleared():
-            return replace(
-                broker_set,
-                master_broker_id=None,
-                master_epoch=change.master_epoch,
-                highest_epoch_seen=change.highest_epoch_seen,
-                master_restarted=False,
-                at_risk=False,
-                imported=False,
-            )
-        case MasterAtRisk():
-            return replace(broker_set, at_risk=True)
-        case SyncStateSetAltered():
-            return _with_altered(broker_set, change)
-        case BrokersCleaned():
-            return _without_cleaned(broker_set, change)
-        case _:
-            assert_never(change)
-
-
-def _with_applied(broker_set: BrokerSet, change: BrokerIdApplied) -> BrokerSet:
     newcomer = Replica(change.broker_id, change.broker_address, change.register_check_code)
     others = [r for r in broker_set.replicas if r.broker_id != change.broker_id]
     return replace(
@@ -126,50 +82,74 @@ def _with_applied(broker_set: BrokerSet, change: BrokerIdApplied) -> BrokerSet:
 
 
 def _with_registered(broker_set: BrokerSet, change: BrokerRegistered) -> BrokerSet:
-    replicas = tuple(
-        Replica(
-            replica.broker_id,
-            change.broker_address,
-            replica.register_check_code,
-            change.ha_address,
-            change.incarnation,
-            change.clean,
-            change.incarnation is not None,
-            True,
-            change.last_epoch,
-            change.end_offset,
-        )
-        if replica.broker_id == change.broker_id
-        else replica
-        for replica in broker_set.replicas
-    )
-    is_master = broker_set.master_broker_id == change.broker_id
-    restarted = change.restarted_master and is_master
-    return replace(
-        broker_set,
-        replicas=replicas,
-        highest_epoch_seen=change.highest_epoch_seen,
-        master_restarted=broker_set.master_restarted or restarted,
-        imported=broker_set.imported and not is_master,
-    )
-
-
-def _with_elected(broker_set: BrokerSet, change: MasterElected) -> BrokerSet:
-    # Written out: `replace` looks at every field by name, and this is the fold's hot path.
+    broker_id, replicas = change.broker_id, list(broker_set.replicas)
+    for at, replica in enumerate(replicas):
+        if replica.broker_id == broker_id:
+            replicas[at] = Replica(
+                broker_id,
+                change.broker_address,
+                replica.register_check_code,
+                change.ha_address,
+                change.incarnation,
+                change.clean,
+                change.incarnation is not None,
+                True,
+                change.last_epoch,
+                change.end_offset,
+            )
+            break
+    is_master = broker_set.master_broker_id == broker_id
+    # Written out, here and below: `replace` looks at every field by name, and this is the fold's hot path.
     return BrokerSet(
         broker_set.cluster_name,
         broker_set.broker_name,
         broker_set.next_broker_id,
-        replicas=_clean_again(broker_set.replicas, change.sync_state_set),
-        master_broker_id=change.master_broker_id,
+        tuple(replicas),
+        broker_set.master_broker_id,
+        broker_set.master_epoch,
+        broker_set.sync_state_set,
+        broker_set.sync_state_set_epoch,
+        change.highest_epoch_seen,
+        broker_set.master_restarted or (change.restarted_master and is_master),
+        broker_set.has_had_master,
+        broker_set.unclean_members,
+        broker_set.tombstone,
+        broker_set.at_risk,
+        broker_set.imported and not is_master,
+    )
+
+
+def _without_master(broker_set: BrokerSet, change: MasterCleared) -> BrokerSet:
+    return replace(
+        broker_set,
+        master_broker_id=None,
         master_epoch=change.master_epoch,
-        sync_state_set=tuple(change.sync_state_set),
-        sync_state_set_epoch=change.sync_state_set_epoch,
         highest_epoch_seen=change.highest_epoch_seen,
         master_restarted=False,
-        has_had_master=True,
-        unclean_members=(),
-        tombstone=broker_set.tombstone,
+        at_risk=False,
+        imported=False,
+    )
+
+
+def _with_risk(broker_set: BrokerSet, _change: MasterAtRisk) -> BrokerSet:
+    return replace(broker_set, at_risk=True)
+
+
+def _with_elected(broker_set: BrokerSet, change: MasterElected) -> BrokerSet:
+    return BrokerSet(
+        broker_set.cluster_name,
+        broker_set.broker_name,
+        broker_set.next_broker_id,
+        _clean_again(broker_set.replicas, change.sync_state_set),
+        change.master_broker_id,
+        change.master_epoch,
+        tuple(change.sync_state_set),
+        change.sync_state_set_epoch,
+        change.highest_epoch_seen,
+        False,
+        True,
+        (),
+        broker_set.tombstone,
     )
 
 
@@ -185,21 +165,21 @@ def _with_altered(broker_set: BrokerSet, change: SyncStateSetAltered) -> BrokerS
         broker_set.cluster_name,
         broker_set.broker_name,
         broker_set.next_broker_id,
-        replicas=_clean_again(replicas, change.joined),
-        master_broker_id=broker_set.master_broker_id,
-        master_epoch=broker_set.master_epoch,
-        sync_state_set=tuple(change.sync_state_set),
-        sync_state_set_epoch=change.sync_state_set_epoch,
-        highest_epoch_seen=change.highest_epoch_seen,
-        master_restarted=broker_set.master_restarted,
-        has_had_master=broker_set.has_had_master,
-        unclean_members=tuple(unclean),
-        tombstone=broker_set.tombstone,
-        at_risk=broker_set.at_risk,
+        _clean_again(replicas, change.joined),
+        broker_set.master_broker_id,
+        broker_set.master_epoch,
+        tuple(change.sync_state_set),
+        change.sync_state_set_epoch,
+        change.highest_epoch_seen,
+        broker_set.master_restarted,
+        broker_set.has_had_master,
+        tuple(unclean),
+        broker_set.tombstone,
+        broker_set.at_risk,
     )
 
 
-def _imported(change: BrokerSetImported) -> BrokerSet:
+def _imported(_before: BrokerSet | None, change: BrokerSetImported) -> BrokerSet:
     """Whatever stood there before was a tombstone or an earlier import: the decision saw to that."""
     replicas = tuple(
         Replica(one.broker_id, one.address, one.register_check_code, is_registered=True)
@@ -235,8 +215,26 @@ def _without_cleaned(broker_set: BrokerSet, change: BrokersCleaned) -> BrokerSet
 
 def _clean_again(replicas: tuple[Replica, ...], members: tuple[int, ...]) -> tuple[Replica, ...]:
     """Members hold all that was acknowledged, so an unclean start of theirs is over (S5)."""
-    if not any([not r.clean and r.broker_id in members for r in replicas]):
+    for replica in replicas:
+        if not replica.clean and replica.broker_id in members:
+            break
+    else:
         return replicas
     return tuple(
         replace(r, clean=True) if not r.clean and r.broker_id in members else r for r in replicas
     )
+
+
+# A table, not a `match`: that asks one class after the other, for each change of each record.
+_TO_A_SET: Mapping[type, Callable[[Any, Any], BrokerSet]] = {
+    BrokerIdApplied: _with_applied,
+    BrokerRegistered: _with_registered,
+    MasterElected: _with_elected,
+    MasterCleared: _without_master,
+    MasterAtRisk: _with_risk,
+    SyncStateSetAltered: _with_altered,
+    BrokersCleaned: _without_cleaned,
+    BrokerSetImported: _imported,
+}
+# These need no set that somebody has heard of.
+_BEGIN_A_SET = frozenset({BrokerIdApplied, BrokerSetImported})

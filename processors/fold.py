@@ -150,10 +150,11 @@ class Folder:
     def _read(self, data: bytes) -> Command | Refusal:
         """Return the command in `data`; bytes without an active schema are refused unread (D3)."""
         header = data[:HEADER_BYTES]
-        if not self.state.is_formed:
-            if header != _FORMING_HEADER:
+        if self._active_of is not self.state.fingerprints:
+            self._learn_schemas()
+        if header not in self._active:
+            if not self.state.is_formed:
                 return Refusal.NOT_FORMED
-        elif header not in self._active_headers():
             marked = len(header) == HEADER_BYTES and header.startswith(MARKER)
             return Refusal.UNKNOWN_SCHEMA if marked else Refusal.UNREADABLE
         try:
@@ -167,11 +168,11 @@ class Folder:
             ) from error
         return record if type(record) in _COMMANDS else Refusal.UNREADABLE
 
-    def _active_headers(self) -> frozenset[bytes]:
-        if self._active_of is not self.state.fingerprints:
-            self._active_of = self.state.fingerprints
-            self._active = frozenset(MARKER + bytes.fromhex(mark) for mark in self._active_of)
-        return self._active
+    def _learn_schemas(self) -> None:
+        """Before the cluster there is one schema, then those that the log made active (D3)."""
+        self._active_of = marks = self.state.fingerprints
+        active = [MARKER + bytes.fromhex(mark) for mark in marks]
+        self._active = frozenset(active if self.state.is_formed else [_FORMING_HEADER])
 
     def _digest_agrees(self, envelope: Envelope) -> bool | None:
         if len(envelope.applied_digest) != DIGEST_BYTES:
@@ -187,8 +188,9 @@ class Folder:
         self._digests.pop(offset - DIGESTS_KEPT, None)
         if state.settings is not self._window_of:
             self._window_of, self._window = state.settings, state.dedupe_window_offsets
-        if state.is_formed:
-            self.recent.forget_before(offset + 1 - self._window)
+        oldest = offset + 1 - self._window
+        if oldest > self.recent.complete_from and state.is_formed:
+            self.recent.forget_before(oldest)
 
     def _require_rules(self, version: int) -> None:
         if version not in self.supported_rules:
@@ -214,11 +216,13 @@ def _first(outcome: Outcome) -> FirstOutcome:
 
 def _changed_sets(changes: tuple[Change, ...], state: ControllerState) -> bytes:
     """Return the canonical form of the sets that changed, ascending by name."""
-    names = {getattr(change, "broker_name", None) for change in changes}
-    if len(names) > 1 or None in names:
-        names = sorted(names - {None})
-    found = [state.sets.get(name) for name in names]
-    return b",".join([canonical.set_bytes(one) for one in found if one is not None])
+    if len(changes) == 1:  # Nearly always.
+        name = getattr(changes[0], "broker_name", None)
+        found = None if name is None else state.sets.get(name)
+        return b"" if found is None else canonical.set_bytes(found)
+    names = sorted({getattr(change, "broker_name", None) for change in changes} - {None})
+    all_found = [state.sets.get(name) for name in names]
+    return b",".join([canonical.set_bytes(one) for one in all_found if one is not None])
 
 
 def _digested_parts(
@@ -233,14 +237,32 @@ def _digested_parts(
     if command is not None:
         kind, broker_name = _identity(command)
         command_id, cause = command.envelope.command_id, command.envelope.cause
-    result: tuple[Any, ...] = (True, None, SUCCESS_CODE, decision.labels)
+    accepted, refusal, code = _RESULTS[decision.refusal]
+    labels = decision.labels
     if first is not None:
-        result = (first.accepted, first.refusal, first.code, (LABEL_REPEAT,))
-    elif decision.refusal is not None:
-        result = (False, decision.refusal.name, decision.code, decision.labels)
-    named = (offset, command_id, state.cluster_id, state.term, kind, broker_name, cause)
-    return (*named, *result, decision.changes, decision.candidates)
+        accepted, refusal, code, labels = first.accepted, first.refusal, first.code, (LABEL_REPEAT,)
+    return (
+        offset,
+        command_id,
+        state.cluster_id,
+        state.term,
+        kind,
+        broker_name,
+        cause,
+        accepted,
+        refusal,
+        code,
+        labels,
+        decision.changes,
+        decision.candidates,
+    )
 
 
 _COMMANDS = frozenset(COMMANDS)
 _FORMING_HEADER = MARKER + bytes.fromhex(_fingerprint_of(ClusterFormed))
+
+# Asked once for each reason, not for each record: accepted, name, response code.
+_RESULTS: Mapping[Refusal | None, tuple[bool, str | None, int]] = {
+    None: (True, None, SUCCESS_CODE),
+    **{refusal: (False, refusal.name, Decision(refusal).code) for refusal in Refusal},
+}

@@ -93,8 +93,9 @@ RULES: Mapping[int, Rules] = {
 SUPPORTED_RULES: tuple[int, ...] = tuple(RULES)
 # What this release forms a new cluster with.
 RULES_VERSION = max(RULES)
+_OURS = RULES[RULES_VERSION]
 
 
 def rules_of(version: int) -> Rules:
     """Return the rules of a version that a folder supports; a stand-in for a later one has ours."""
-    return RULES.get(version, RULES[RULES_VERSION])
+    return RULES.get(version) or _OURS
