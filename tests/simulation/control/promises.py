@@ -170,7 +170,9 @@ class Promises:
 
     def refused_to_go_on(self, node: ControllerNode) -> None:
         """D3: only software that lacks the active rules ends."""
-        if self.realm.newest_state().rules_version in node.rules:
+        # As anybody ever folded it: it may be the last one, and has just come back with less.
+        newest = self._states.get(self.log_offset, self.realm.newest_state())
+        if newest.rules_version in node.rules:
             raise InvariantBroken(f"{node.name} ends although it has the rules")
 
     def _count(self, applied: Applied) -> None:
