@@ -21,5 +21,6 @@ TESTS_WITHOUT_MODULE: tuple[str, ...] = (
     "bench/test_sender.py",
     "chaos/test_chaos_registrations.py",
     "chaos/test_chaos_run.py",
+    "interop/test_interop_run.py",
     "bench/test_set_cost.py",
 )

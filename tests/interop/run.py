@@ -20,6 +20,7 @@ import signal
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -47,12 +48,12 @@ SCENARIOS = (
 )
 
 
-def chosen(names: list[str]) -> list[Scenario]:
+def chosen(names: Sequence[str], scenarios: Sequence[Scenario] = SCENARIOS) -> list[Scenario]:
     """The scenarios that are named, in the table's order; all when none is. Problem on a name that fits nothing."""
     for name in names:
-        if not any(one.name.startswith(name) for one in SCENARIOS):
-            raise Problem(f"no scenario {name}", f"there are: {', '.join(one.name for one in SCENARIOS)}", NO_COMPILER)
-    return [one for one in SCENARIOS if not names or any(one.name.startswith(name) for name in names)]
+        if not any(one.name.startswith(name) for one in scenarios):
+            raise Problem(f"no scenario {name}", f"there are: {', '.join(one.name for one in scenarios)}", NO_COMPILER)
+    return [one for one in scenarios if not names or any(one.name.startswith(name) for name in names)]
 
 
 def play(scenario: Scenario, stage: Stage) -> list[Row]:
@@ -108,6 +109,20 @@ def parse() -> argparse.Namespace:
     return parser.parse_args()
 
 
+def run(scenarios: Sequence[Scenario], stage: Stage, as_json: bool) -> int:
+    """Play them one after the other and print what came out; the exit code."""
+    results = {scenario.name: play(scenario, stage) for scenario in scenarios}
+    good = all(row.ok for rows in results.values() for row in rows)
+    if as_json:
+        rows = {name: [{"what": row.what, "result": row.result, "ok": row.ok} for row in found] for name, found in results.items()}
+        client = stage.documents.pop("client", {})
+        print(json.dumps({**client, "ok": good, "scenarios": rows, **stage.documents, "configurations": stage.configurations}, indent=1))
+    else:
+        show(results, stage.configurations)
+        print(f"\n{'all as it should be' if good else 'NOT EVERYTHING IS AS IT SHOULD BE'}", flush=True)
+    return 0 if good else 1
+
+
 def main() -> int:
     options = parse()
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # asked to end: everything that was started ends too
@@ -117,10 +132,8 @@ def main() -> int:
         return 0
     work = Path(tempfile.mkdtemp(prefix="regent-interop-"))
     stage = Stage(work, vars(options), options.keep)
-    results: dict[str, list[Row]] = {}
     try:
-        for scenario in chosen(options.scenario):
-            results[scenario.name] = play(scenario, stage)
+        return run(chosen(options.scenario), stage, options.json)
     except Problem as problem:
         print(f"interop: {problem}", file=sys.stderr)
         return problem.exit_code
@@ -132,15 +145,6 @@ def main() -> int:
             print(f"kept: {work}", file=sys.stderr)
         else:
             shutil.rmtree(work, ignore_errors=True)
-    good = all(row.ok for rows in results.values() for row in rows)
-    if options.json:
-        rows = {name: [{"what": row.what, "result": row.result, "ok": row.ok} for row in found] for name, found in results.items()}
-        client = stage.documents.pop("client", {})
-        print(json.dumps({**client, "ok": good, "scenarios": rows, **stage.documents, "configurations": stage.configurations}, indent=1))
-    else:
-        show(results, stage.configurations)
-        print(f"\n{'all as it should be' if good else 'NOT EVERYTHING IS AS IT SHOULD BE'}")
-    return 0 if good else 1
 
 
 if __name__ == "__main__":
