@@ -31,6 +31,8 @@ POLL_S = 0.05
 RATE_PER_S = 200
 TUNED = {"pollMs": "200", "timeoutMs": "500"}
 """Client settings of someone who wants to see a failover quickly."""
+PATIENT = {"pollMs": "200", "timeoutMs": "3000"}
+"""The client's default timeout: a busy machine alone must not fail a send."""
 
 LedgerRow = tuple[int, int, int, str]
 """(sequence, start ms, end ms, outcome)"""

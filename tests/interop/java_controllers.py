@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from infra import children, process_status
 from infra.problems import Problem
-from tests.interop.java_client import LedgerRow, Producer
+from tests.interop.java_client import PATIENT, LedgerRow, Producer
 from tests.interop.java_set import JavaSet, equal_row, loss_row, on_regent
 from tests.interop.stage import Row, Stage
 from tests.support.local_cluster import LocalCluster
@@ -34,7 +34,7 @@ def _under_load(stage: Stage, java: JavaSet, topic: str, victims) -> list[Row]: 
     cluster = java.regent
     assert cluster is not None
     before = java.whole()
-    producer = java.producer(stage, topic)
+    producer = java.producer(stage, topic, PATIENT)
     try:
         producer.flows()
         names = victims(cluster)
@@ -44,9 +44,11 @@ def _under_load(stage: Stage, java: JavaSet, topic: str, victims) -> list[Row]: 
         producer.flows(400)
         java.world.wait_until(lambda: all(cluster.restarted(name, pid) for name, pid in pids.items()), "the controllers are back", LEADS_WITHIN_S)
         after = java.whole()
-        failed = [row for row in producer.rows() if row[1] >= struck_ms and row[3] != "SEND_OK"]
+        since = [row for row in producer.rows() if row[1] >= struck_ms]
+        failed = [row for row in since if row[3] != "SEND_OK"]
+        longest = max(row[2] - row[1] for row in since)
         rows = [
-            Row(f"{len(names)} of {len(cluster.processes('controller'))} controllers killed: failed sends", f"{len(failed)}", not failed),
+            Row(f"{len(names)} of {len(cluster.processes('controller'))} controllers killed: failed sends", f"{len(failed)} of {len(since)}, longest call {longest} ms", not failed),
             Row("same master in the same epoch", str(after), (after.master_id, after.master_epoch) == (before.master_id, before.master_epoch)),
         ]
         victim = java.master()

@@ -16,7 +16,7 @@ from typing import Any
 
 from infra.controller_admin import ControllerAdmin
 from infra.problems import Problem
-from tests.interop.java_client import Producer
+from tests.interop.java_client import PATIENT, Producer
 from tests.interop.java_rocketmq import FAST_CONTROLLER_SETTINGS, JavaProcess
 from tests.interop.java_set import ASK_MS, BROKER_SET, JavaSet, SetView, equal_row, loss_row, on_regent, start_brokers
 from tests.interop.stage import Row, Stage
@@ -24,8 +24,6 @@ from tests.support.local_cluster import LocalCluster, regent
 
 ARRIVE_WITHIN_S = 200.0
 LEADS_WITHIN_S = 60.0
-PATIENT = {"pollMs": "200", "timeoutMs": "3000"}
-"""The client's default timeout: a busy machine alone must not fail a send."""
 
 
 def controller_verb(*words: str) -> tuple[int, dict[str, Any]]:

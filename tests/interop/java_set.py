@@ -15,7 +15,7 @@ from pathlib import Path
 
 from infra.controller_admin import ControllerAdmin
 from infra.problems import Problem
-from tests.interop.java_client import Producer, acknowledged_of, lost_after_reading
+from tests.interop.java_client import TUNED, Producer, acknowledged_of, lost_after_reading
 from tests.interop.java_rocketmq import BROKER_SETTINGS, FAST_BROKER_SETTINGS, FAST_CONTROLLER_SETTINGS, JavaBroker, JavaProcess, JavaWorld
 from tests.interop.stage import Row, Stage
 from tests.support.local_cluster import LocalCluster
@@ -141,10 +141,10 @@ class JavaSet:
         """The set once another one is master under a higher epoch."""
         return self.wait("another master", lambda view: view.has_master and view.master_id != old and view.master_epoch > epoch)
 
-    def producer(self, stage: Stage, topic: str) -> Producer:
+    def producer(self, stage: Stage, topic: str, settings: Mapping[str, str] = TUNED) -> Producer:
         """A producer of a topic that every broker knows. A Java slave copies the topic table every few seconds only: with a
         master that dies before that, a Java set forgets the topic, and a stock client then finds no route for ever."""
-        producer = Producer(stage, self.name_servers, topic)
+        producer = Producer(stage, self.name_servers, topic, settings=settings)
         try:
             producer.flows(20)
             known = f'"{topic}"'
