@@ -30,7 +30,7 @@ from processors.pulse import (
     evidence_row,
     is_awaited,
 )
-from processors.pulse_watch import PulseWatch
+from processors.pulse_watch import PulsesByAddress, PulseWatch
 from processors.state import BrokerSet, Replica
 
 __all__ = [
@@ -54,7 +54,7 @@ class Liveness:
         self._pulses: dict[BrokerKey, Pulse] = {}
         self._watch = PulseWatch(self._pulses)
         self._by_conn: dict[int, set[BrokerKey]] = {}
-        self._by_address: dict[str, set[BrokerKey]] = {}
+        self._at = PulsesByAddress()
         self._ticked_ms: int | None = None
         self._probing: set[str] = set()
         self._refused: set[str] = set()
@@ -121,12 +121,12 @@ class Liveness:
         pulse = self._pulses.get(key)
         returned = False
         if pulse is None:
-            if len(self._pulses) >= PULSES_MAX:
+            if len(self._pulses) >= PULSES_MAX and not self._make_room(now_ms):
                 return None, False
             pulse = self._pulses[key] = Pulse(
                 key, address, None, now_ms, incarnation=incarnation, first_ms=now_ms
             )
-            self._by_address.setdefault(address, set()).add(key)
+            self._at.enter(pulse)
             returned = True
         elif not pulse.is_alive(now_ms):
             returned = True
@@ -136,20 +136,20 @@ class Liveness:
             pulse.epoch = pulse.max_offset = pulse.confirm_offset = -1
         self._refused.discard(address)
         if pulse.address != address:
-            self._move(pulse, address)
+            self._at.move(pulse, address)
         pulse.heard_ms = now_ms
         pulse.gone, pulse.closed_ms = None, None
         pulse.probes_due_ms.clear()
         self._bind(pulse, conn_id)
         return pulse, returned
 
-    def _move(self, pulse: Pulse, address: str) -> None:
-        keys = self._by_address[pulse.address]
-        keys.discard(pulse.key)
-        if not keys:
-            del self._by_address[pulse.address]
-        pulse.address = address
-        self._by_address.setdefault(address, set()).add(pulse.key)
+    def _make_room(self, now_ms: int) -> bool:
+        """Forget who has been gone for long: to whom they belong is in the log, and who is new must be heard."""
+        for pulse in self._watch.long_gone(now_ms):
+            self._bind(pulse, None)
+            self._at.leave(pulse)
+            del self._pulses[pulse.key]
+        return len(self._pulses) < PULSES_MAX
 
     def _bind(self, pulse: Pulse, conn_id: int | None) -> None:
         if pulse.conn_id == conn_id:
@@ -195,7 +195,7 @@ class Liveness:
         if len(self._refused) < PULSES_MAX:
             self._refused.add(address)
         gone: list[BrokerKey] = []
-        for key in sorted(self._by_address.get(address, ())):
+        for key in sorted(self._at.at(address)):
             pulse = self._pulses[key]
             if pulse.conn_id is None and pulse.gone is None:
                 self._bury(pulse, REASON_REFUSED, now_ms)

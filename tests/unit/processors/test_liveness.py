@@ -1,6 +1,10 @@
 """Pulses, closed connections, probes, evidence (controller.md 4.2, 8; design D8)."""
 
+import pytest
+
+from processors import liveness as module
 from processors.liveness import OWN_STALL_MS, PROBE_AGAIN_MS, Heartbeat, Liveness
+from processors.pulse_watch import GONE_KEPT_MS
 from processors.state import BrokerSet, Replica
 
 KEY = ("C", "a", 1)
@@ -165,3 +169,17 @@ def test_a_refusing_port_counts_for_a_replica_never_heard() -> None:
     assert liveness.is_gone(a_set(), replica(1), 0)
     liveness.heard(beat(), 1, 1)
     assert liveness.is_alive(a_set(), replica(1), 1)
+
+
+def test_a_flood_of_names_that_is_over_leaves_room_for_who_is_new(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "PULSES_MAX", 10)
+    liveness = Liveness()
+    for number in range(20):
+        liveness.heard(Heartbeat(("C", f"s{number}", 1), f"s{number}:1", timeout_ms=1_000), number, 0)
+    liveness.tick(1_001)
+    assert not liveness.heard(Heartbeat(("C", "new", 1), "new:1"), 99, 2_000), "they may come back"
+    later = 2_000 + GONE_KEPT_MS
+    assert liveness.heard(Heartbeat(("C", "new", 1), "new:1"), 99, later)
+    assert [pulse.key for pulse in liveness.pulses()] == [("C", "new", 1)]
+    assert liveness.tick(later + 1) == ([], [])
+    assert liveness.connection_closed(3, later) == [] and liveness.probe_result("s3:1", "refused", later) == []
