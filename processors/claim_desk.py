@@ -6,8 +6,9 @@ says. Refuses to know: what an active controller then does.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from typing import Protocol
 
+from events.commands import ClaimLeadership
 from processors.command_desk import CommandDesk
 from processors.core_context import CoreContext
 from processors.effects import Effect
@@ -18,14 +19,19 @@ from processors.pending import PendingCommand, Purpose
 FORM_STAGGER_MS = 300
 
 
+class LogReads(Protocol):
+    """What this controller knows of its own way to the log."""
+
+    def is_able(self) -> bool: ...
+    def is_current(self, since_ms: int) -> bool: ...
+
+
 class ClaimDesk:
     """Silent until `start`: nobody claims before the bulk of the log is folded."""
 
-    def __init__(
-        self, context: CoreContext, commands: CommandDesk, reads_log: Callable[[int], bool] = lambda since_ms: True
-    ) -> None:
+    def __init__(self, context: CoreContext, commands: CommandDesk, reads: LogReads) -> None:
         self._context = context
-        self._reads_log = reads_log
+        self._reads = reads
         self._commands = commands
         self._started_ms: int | None = None
 
@@ -50,13 +56,16 @@ class ClaimDesk:
         if applied.record is not None:
             envelope = applied.record.envelope
             leadership.heard_through_log(envelope.issuer, envelope.term, context.now_ms)
+            claim = isinstance(applied.record, ClaimLeadership) and applied.outcome.accepted
+            if claim and envelope.cause == CAUSE_NOT_ABLE:
+                context.patience.succeeded(context.now_ms)
 
     def invited(self, term: int) -> list[Effect]:
         """The leader of `term` steps aside for this controller (an operator's wish)."""
         context = self._context
         if self._started_ms is None or context.is_active or context.state.term != term:
             return []
-        if not self._reads_log(0) or self._commands.is_claiming:
+        if not self._reads.is_able() or self._commands.is_claiming:
             return []
         context.leadership.claimed(context.now_ms)
         return self._commands.claim("leadership_transferred")
@@ -64,7 +73,7 @@ class ClaimDesk:
     def due(self) -> list[Effect]:
         """The formation or a claim, if it is time for one."""
         context, leadership = self._context, self._context.leadership
-        if self._started_ms is None or not self._reads_log(0):
+        if self._started_ms is None or not self._reads.is_able():
             return []
         if context.folder.offset < 0:
             due_ms = self._started_ms + leadership.rank() * FORM_STAGGER_MS
@@ -72,7 +81,15 @@ class ClaimDesk:
         if not leadership.claim_due(context.now_ms):
             return []
         cause = leadership.claim_cause()
-        if cause == CAUSE_NOT_ABLE and not self._reads_log(leadership.unled_since_ms):
-            return []  # Whether the log is out of reach for the leader only must be learnt after it said so.
+        if cause == CAUSE_NOT_ABLE and not self._is_better_off():
+            return []
         leadership.claimed(context.now_ms)
         return self._commands.claim(cause)
+
+    def _is_better_off(self) -> bool:
+        """Whether the log is out of reach for the leader only must be learnt after it said that it is not able."""
+        context = self._context
+        if not self._reads.is_current(context.leadership.unled_since_ms):
+            return False
+        word = context.peer_book.last_word(context.state.leader_id or "")
+        return word is None or context.folder.offset >= word.applied_offset

@@ -7,6 +7,9 @@ Refuses to know: when an election or a claim is due.
 
 from __future__ import annotations
 
+from bisect import insort
+from collections import deque
+
 from brokers.remoting.codes import ResponseCode
 from events.codec import COMMAND_FINGERPRINTS, MalformedRecord, encode, fingerprint_of
 from events.commands import ClaimLeadership, ClusterFormed, Command, RegisterBroker
@@ -14,6 +17,7 @@ from events.outcomes import Outcome
 from processors import effects as fx
 from processors import gateway, responses
 from processors.admin_requests import ADMIN_BUILDERS, COMMAND_BUILDERS
+from processors.admission import QUEUED_MAX_MS, Admission
 from processors.core_context import CoreContext
 from processors.decide_refusals import Refusal
 from processors.effects import Effect
@@ -23,9 +27,6 @@ from processors.forwarding import FORWARDED_FOR
 from processors.metrics import TIMEOUT
 from processors.pending import PendingCommand, PendingCommands, Purpose, Waiter
 from processors.triggers import ElectionCall
-
-UNABLE_AFTER_MS = 1_500
-"""A leader to whom nothing came back from the log for so long tells its peers that it is not able."""
 
 
 def busy(waiter: Waiter) -> list[Effect]:
@@ -42,6 +43,9 @@ class CommandDesk:
         self._pending = PendingCommands(
             context.config.request_deadline_ms, context.config.requests_max
         )
+        self._admission = Admission()
+        self._queue: deque[tuple[int, Waiter]] = deque()
+        """(until when, who): requests that have not become commands yet, in order."""
         self._trouble_ms: int | None = None
         self._progress_ms = 0
 
@@ -51,12 +55,42 @@ class CommandDesk:
         """A broker's or operator's request, while this controller leads. Raises BadRequest."""
         if self._pending.is_full:
             return busy(waiter)
-        request, context = waiter.request, self._context
-        command_id = gateway.command_id_of(request)
+        context = self._context
+        command_id = gateway.command_id_of(waiter.request)
         before = None if command_id is None else self._pending.get(command_id)
         if before is not None and not before.unknown:
             self._pending.join(before, waiter)
             return []
+        if not self._queue and self._admission.has_room(context.now_ms):
+            return self._begin(waiter)
+        if len(self._queue) >= context.config.requests_max:
+            return busy(waiter)
+        answer_by_ms = waiter.answer_by_ms(context.config.request_deadline_ms, context.now_ms)
+        # Whoever waited elsewhere before has less time left: it goes before those who have more.
+        entry = min(context.now_ms + QUEUED_MAX_MS, answer_by_ms), waiter
+        insort(self._queue, entry, key=lambda one: one[0])
+        return []
+
+    def admit(self) -> list[Effect]:
+        """The requests in the queue for which there is room now."""
+        effects: list[Effect] = []
+        while self._queue and self._context.is_active and self._admission.has_room(self._context.now_ms):
+            _, waiter = self._queue.popleft()
+            try:
+                effects += self._begin(waiter)
+            except gateway.BadRequest as error:
+                effects += waiter.answer(waiter.request.reply(error.code, remark=str(error)))
+        return effects
+
+    def release(self) -> list[Waiter]:
+        """Everybody in the queue, because another controller leads."""
+        waiters = [waiter for _, waiter in self._queue]
+        self._queue.clear()
+        return waiters
+
+    def _begin(self, waiter: Waiter) -> list[Effect]:
+        request, context = waiter.request, self._context
+        command_id = gateway.command_id_of(request)
         command_id = command_id or next(context.ids)
         requested_by = request.ext.get(FORWARDED_FOR, waiter.peer)
         envelope = context.envelope(command_id, gateway.cause_of(request), requested_by)
@@ -119,6 +153,7 @@ class CommandDesk:
             data = encode(command)
         except MalformedRecord as error:
             raise gateway.BadRequest(f"the request has no encoding: {error}") from None
+        self._admission.begin(command_id, self._context.now_ms)
         stamps = {**(phases or {}), "received": self._context.wall_ms}
         self._pending.add(
             PendingCommand(
@@ -138,6 +173,7 @@ class CommandDesk:
         """Take the producer's report; True when the command has been applied already."""
         pending = self._pending.get(command_id)
         if offset is None:
+            self._admission.gave_up(command_id)
             if self._trouble_ms is None:
                 self._trouble_ms = self._context.now_ms
             if pending is not None:
@@ -150,7 +186,10 @@ class CommandDesk:
 
     def applied(self, applied: Applied) -> PendingCommand | None:
         """What waited for this command here."""
-        self._progress_ms = self._context.now_ms
+        self._progress_ms = now_ms = self._context.now_ms
+        self._admission.back(applied.outcome.command_id, now_ms)
+        if applied.record is not None and applied.record.envelope.issuer == self._context.config.controller_id:
+            self._trouble_ms = None  # However long it took: what is appended here arrives.
         pending = self._pending.get(applied.outcome.command_id)
         if pending is None or applied.record is None:
             return None
@@ -158,7 +197,6 @@ class CommandDesk:
         if stale and applied.record.envelope.term != pending.term:
             # A former leader's copy under the same id decided nothing; ours is still to come.
             return None
-        self._trouble_ms = None
         return self._pending.take(pending.command_id)
 
     def answers(self, pending: PendingCommand, outcome: Outcome) -> list[Effect]:
@@ -173,27 +211,36 @@ class CommandDesk:
             )
         return effects
 
+    def _turned_away(self) -> list[Effect]:
+        """Code 2 to those who waited in the queue for so long that no answer would come in time."""
+        effects: list[Effect] = []
+        while self._queue and self._context.now_ms >= self._queue[0][0]:
+            effects += busy(self._queue.popleft()[1])
+        return effects
+
     def expire(self) -> list[Effect]:
-        """Code 1, *unknown*, to those whose deadline has passed."""
+        """Code 1, *unknown*, to those whose deadline has passed; code 2 to those whose turn came too late."""
         waited_ms, now_ms = self._context.config.request_deadline_ms, self._context.now_ms
         late = self._pending.impatient(now_ms)
         for pending in self._pending.expired(now_ms):
             late += pending.waiters
-        return [
+        unknown = [
             effect
             for waiter in late
             for effect in waiter.answer(responses.unknown(waiter.request, waited_ms), TIMEOUT)
         ]
+        return unknown + self._turned_away() + self.admit()
 
     @property
     def waiting(self) -> int:
-        """Commands handed to the log and not applied yet."""
-        return len(self._pending)
+        """Commands handed to the log and not applied yet, and requests before them."""
+        return len(self._pending) + len(self._queue)
 
     def is_able(self) -> bool:
         """False when commands wait and for a while nothing has come through: the log is out of reach."""
         now_ms = self._context.now_ms
-        if self._trouble_ms is not None and now_ms - self._trouble_ms > UNABLE_AFTER_MS:
+        limit_ms = self._context.patience.limit_ms(now_ms, len(self._admission))
+        if self._trouble_ms is not None and now_ms - self._trouble_ms > limit_ms:
             return False
         waiting_ms = min(self._pending.oldest_age_ms(now_ms), now_ms - self._progress_ms)
-        return waiting_ms <= UNABLE_AFTER_MS
+        return waiting_ms <= limit_ms

@@ -54,7 +54,7 @@ class ControllerCore:
         self._leading = LeadingDesk(context, self._commands, self._reads)
         self._outcomes = PublishDesk(context)
         self._peers = PeerDesk(context)
-        self._claims = ClaimDesk(context, self._commands, self._reads.is_able)
+        self._claims = ClaimDesk(context, self._commands, self._reads)
         self._repeats = RepeatDesk(context, self._commands, self._reads)
         self._admin = AdminDesk(context, self._commands, self._reads, self._repeats.rows_of)
         self._transfers = TransferDesk(context, self._claims, self._reads)
@@ -174,7 +174,7 @@ class ControllerCore:
             phases["answered"] = wall_ms
         if self.is_active:
             effects += [] if was_active else self._take_over()
-            effects += self._leading.after(outcome, phases)
+            effects += self._leading.after(outcome, phases) + self._commands.admit()
         elif was_active:
             effects += self._step_down()
         effects += self._transfers.settle() + self._reads.applied(applied.offset)
@@ -197,7 +197,8 @@ class ControllerCore:
 
     def _step_down(self) -> list[Effect]:
         self._outcomes.stop()
-        return self._leading.step_down()
+        waiting = [effect for waiter in self._commands.release() for effect in self._peers.take(waiter)]
+        return self._leading.step_down() + waiting
 
     # -- other controllers -------------------------------------------------------------------------
 

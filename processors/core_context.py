@@ -16,6 +16,7 @@ from events.outcomes import LABEL_AT_RISK, Outcome
 from processors.leadership import Leadership
 from processors.liveness import Liveness
 from processors.metrics import Metrics
+from processors.patience import Patience
 from processors.peer_book import PeerBook
 from processors.state import SUPPORTED_RULES, BrokerSet, ControllerState, Replica
 
@@ -66,6 +67,7 @@ class CoreContext:
         self.folder = folder
         self.ids = ids
         self.liveness = Liveness()
+        self.patience = Patience()
         self.leadership = Leadership(config.controller_id, config.peers)
         self.peer_book = PeerBook(self.leadership.peers)
         self.now_ms = 0

@@ -90,12 +90,17 @@ class ReadDesk:
 
     def applied(self, offset: int) -> list[Effect]:
         """The fold has come this far."""
-        self._access.applied(offset)
+        self._access.applied(offset, self._context.now_ms)
         return _all(self._barrier.applied(offset))
 
-    def is_able(self, since_ms: int = 0) -> bool:
-        """True while the log's end is learnt, last at `since_ms` or later, and what stands before it arrives."""
-        return self._access.is_able(self._context.now_ms, since_ms)
+    def is_able(self) -> bool:
+        """True while something comes from the log: word of its end, and the records that stand before it."""
+        context = self._context
+        return self._access.is_able(context.now_ms, context.patience.limit_ms(context.now_ms))
+
+    def is_current(self, since_ms: int) -> bool:
+        """True when the log's end was learnt at `since_ms` or later, and this controller keeps up with it."""
+        return self._access.is_current(self._context.now_ms, since_ms)
 
     def expire(self) -> list[Effect]:
         waited_ms = self._context.config.request_deadline_ms

@@ -10,11 +10,24 @@ from processors.fold import Folder
 from tests.support.controller_rig import Log, Rig, ids
 
 
+class Reads:
+    """Whether the log is read."""
+
+    def __init__(self, able: bool = True) -> None:
+        self.able = able
+
+    def is_able(self) -> bool:
+        return self.able
+
+    def is_current(self, since_ms: int) -> bool:
+        return self.able
+
+
 def desk(name: str = "c1", *peers: str) -> tuple[CoreContext, ClaimDesk]:
     config = CoreConfig(name, f"{name}:1", "cluster", {peer: f"{peer}:1" for peer in peers})
     context = CoreContext(config, Folder(), ids())
     context.clock(1_000, 1_000)
-    return context, ClaimDesk(context, CommandDesk(context))
+    return context, ClaimDesk(context, CommandDesk(context), Reads())
 
 
 def test_nothing_is_issued_before_the_log_is_folded() -> None:
@@ -62,11 +75,11 @@ def test_an_invitation_that_is_repeated_makes_one_claim() -> None:
 
 def test_who_does_not_read_the_log_claims_nothing() -> None:
     context, _ = desk("c1", "c2")
-    reads = {"since_ms": -1}
-    made = ClaimDesk(context, CommandDesk(context), lambda since_ms: reads["since_ms"] >= since_ms)
+    reads = Reads(able=False)
+    made = ClaimDesk(context, CommandDesk(context), reads)
     made.start()
     assert made.due() == []
-    reads["since_ms"] = 0
+    reads.able = True
     assert len(made.due()) == 1
 
 
@@ -87,3 +100,41 @@ def test_a_leader_that_says_it_is_not_able_is_succeeded_by_who_has_read_the_log_
     standby.tick()
     (append,) = standby.held
     assert decode(append.data).envelope.cause == "leader_not_able"
+
+
+def test_who_is_behind_the_leader_that_is_not_able_does_not_succeed_it() -> None:
+    log = Log()
+    Rig("c1", log).lead()
+    standby = Rig("c2", log, {"c1": "c1:9878"}, seed=2)
+    standby.catch_up()
+    standby.holds_appends = True
+
+    def told(applied_offset: int) -> None:
+        ext = {"controllerId": "c1", "active": "true", "able": "false", "term": "1", "appliedOffset": str(applied_offset)}
+        standby.request(19001, ext, oneway=True)
+        standby.tick()
+
+    for _ in range(60):
+        told(standby.folder.offset + 1)
+    assert standby.held == []
+    told(standby.folder.offset)
+    (append,) = standby.held
+    assert decode(append.data).envelope.cause == "leader_not_able"
+    standby.append(append)
+    assert standby.core.is_active
+
+
+def test_every_leader_that_was_succeeded_for_not_being_able_makes_all_more_patient() -> None:
+    log = Log()
+    leader = Rig("c1", log).lead()
+    standby = Rig("c2", log, {"c1": "c1:9878"}, seed=2)
+    standby.catch_up()
+    before_ms = leader.core._context.patience.limit_ms(leader.now_ms)
+    ext = {"controllerId": "c1", "active": "true", "able": "false", "term": "1", "appliedOffset": "-1"}
+    for _ in range(60):
+        standby.request(19001, ext, oneway=True)
+        standby.tick()
+    leader.catch_up()
+    assert standby.core.is_active and not leader.core.is_active
+    for rig in (leader, standby):
+        assert rig.core._context.patience.limit_ms(rig.now_ms) == 2 * before_ms

@@ -7,7 +7,8 @@ from events.commands import ClusterFormed
 from events.envelope import Envelope
 from processors import command_desk
 from processors import effects as fx
-from processors.command_desk import UNABLE_AFTER_MS
+from processors.admission import QUEUED_MAX_MS, UNDER_WAY_MAX
+from processors.patience import UNABLE_AFTER_MS
 from tests.support.control_history import FIRST_FINGERPRINTS
 from tests.support.controller_rig import Log, Rig
 
@@ -130,3 +131,63 @@ def test_a_command_whose_schema_is_not_active_yet_is_refused_and_not_appended() 
     assert rig.request(19005, body=b'{"rules_version":2}').code == 0
     assert rig.request(19006, body=body).code == 0
     assert rig.state.sets["j"].imported
+
+
+def crowd(rig: Rig, count: int, first: int = 0) -> None:
+    for number in range(first, first + count):
+        rig.request(1013, APPLY | {"brokerName": f"crowd-{number}"}, conn=number + 10)
+
+
+def test_what_is_more_than_may_be_under_way_waits_for_its_turn() -> None:
+    rig = Rig().lead()
+    rig.holds_appends = True
+    crowd(rig, UNDER_WAY_MAX + 3)
+    assert len(rig.held) == UNDER_WAY_MAX and rig.take(fx.Reply) == []
+    rig.append(rig.held[0])
+    assert len(rig.held) == UNDER_WAY_MAX + 1
+    for append in rig.held[1:UNDER_WAY_MAX + 1]:
+        rig.append(append)
+    assert len(rig.held) == UNDER_WAY_MAX + 3
+    rig.take(fx.Reply)
+    for append in rig.held[-2:]:
+        rig.append(append)
+    assert [reply.conn_id for reply in rig.take(fx.Reply)] == [UNDER_WAY_MAX + 11, UNDER_WAY_MAX + 12], "in order"
+
+
+def test_whoever_waited_too_long_for_its_turn_is_told_that_the_system_is_busy() -> None:
+    rig = Rig().lead()
+    rig.holds_appends = True
+    crowd(rig, UNDER_WAY_MAX + 1)
+    rig.pass_time(QUEUED_MAX_MS)
+    (reply,) = rig.take(fx.Reply)
+    assert (reply.conn_id, reply.response.code) == (UNDER_WAY_MAX + 10, 2)
+
+
+def test_a_leader_that_is_late_but_gets_its_own_commands_back_stays_able() -> None:
+    """Nobody waits for them any more, appends are given up, and still the log is not out of reach."""
+    rig = Rig("c1", Log(), {"c2": "c2:9878"}).lead()
+    rig.holds_appends = True
+    crowd(rig, 80)
+    for append in rig.held[:40]:
+        rig.perform(rig.core.on_append_result(rig.held[60].command_id, None, rig.now_ms))
+        rig.pass_time(200)
+        rig.append(append)
+        assert able_as_told(rig) == "true"
+    rig.perform(rig.core.on_append_result(rig.held[70].command_id, None, rig.now_ms))
+    rig.pass_time(2 * UNABLE_AFTER_MS)
+    assert able_as_told(rig) == "false"
+
+
+def test_who_waits_for_its_turn_when_another_one_leads_is_taken_along() -> None:
+    log = Log()
+    rig = Rig("c1", log, {"c2": "c2:9878"}).lead()
+    heir = Rig("c2", log, {"c1": "c1:9878"}, seed=2)
+    heir.catch_up()
+    rig.holds_appends = True
+    crowd(rig, UNDER_WAY_MAX + 1)
+    heir.perform(heir.core.on_peer_closed("c1:9878", True, heir.now_ms))
+    heir.pass_time(1_000)
+    assert heir.core.is_active
+    rig.take(fx.ForwardToLeader)
+    rig.catch_up()
+    assert [one.request.ext["brokerName"] for one in rig.take(fx.ForwardToLeader)] == [f"crowd-{UNDER_WAY_MAX}"]
