@@ -18,6 +18,11 @@ Reader = Callable[[bytes, int], Any]
 
 # Zigzag: the value of every one-byte number, None where more bytes follow.
 _SMALL = tuple((raw >> 1) ^ -(raw & 1) for raw in range(128)) + (None,) * 128
+# What the length byte and the bytes of a short text take; 0 where the length needs a look.
+_SHORT = tuple(0 if raw & 129 else 1 + (raw >> 1) for raw in range(256))
+# Times take six bytes, of which the last four change every few seconds: what these four stand for.
+_HIGH: dict[bytes, int] = {}
+_HIGH_MAX = 256
 _INLINE_BYTES = 3
 _WIDE_BITS_MAX = 63
 
@@ -41,6 +46,11 @@ def reader_of(schema: Mapping[str, Any], classes: Mapping[str, type]) -> Reader:
 
 def _wide(data: bytes, p: int) -> tuple[int, int]:
     """Return a number of two bytes or more and where it ends."""
+    high = _HIGH.get(data[p + 2 : p + 6])
+    if high is not None and data[p] > 127 < data[p + 1]:
+        raw = data[p] + (data[p + 1] << 7) + high
+        return (raw >> 1) ^ -(raw & 1), p + 6
+    begin = p
     raw, shift = data[p] & 127, 7
     while data[p := p + 1] > 127:
         raw |= (data[p] & 127) << shift
@@ -48,6 +58,10 @@ def _wide(data: bytes, p: int) -> tuple[int, int]:
     raw |= data[p] << shift
     if not data[p] or shift + 7 > _WIDE_BITS_MAX:
         raise Unusual
+    if p == begin + 5:
+        if len(_HIGH) >= _HIGH_MAX:
+            _HIGH.clear()
+        _HIGH[data[begin + 2 : p + 1]] = (raw >> 14 << 14) - 0x4080
     return (raw >> 1) ^ -(raw & 1), p + 1
 
 
@@ -79,7 +93,7 @@ class _Source:
         self.lines: list[str] = []
         self._classes = classes
         self._named: dict[str, Any] = {} if named is None else named
-        self._globals: dict[str, Any] = {"small": _SMALL, "wide": _wide, "size": _size, "Unusual": Unusual}
+        self._globals: dict[str, Any] = {"small": _SMALL, "short": _SHORT, "wide": _wide, "size": _size, "Unusual": Unusual}
         self._names = 0
 
     def function(self, name: str, lines: list[str]) -> Callable[..., Any]:
@@ -133,8 +147,11 @@ class _Source:
         self._add(depth, f"{target} = data[p] != 0", "p += 1")
 
     def _bytes(self, target: str, depth: int, decoded: str = "") -> None:
-        self._length(depth)
-        self._add(depth, "q = p + (q >> 1)", f"{target} = data[p:q]{decoded}", "p = q")
+        self._add(depth, "q = short[data[p]]", "if q:")
+        self._add(depth + 1, f"{target} = data[p + 1:p + q]{decoded}", "p += q")
+        self._add(depth, "else:")
+        self._add(depth + 1, "q, p = size(data, p + 1)", "q = p + (q >> 1)")
+        self._add(depth + 1, f"{target} = data[p:q]{decoded}", "p = q")
 
     def _string(self, target: str, depth: int) -> None:
         self._bytes(target, depth, ".decode()")

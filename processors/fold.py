@@ -170,9 +170,12 @@ class Folder:
 
     def _learn_schemas(self) -> None:
         """Before the cluster there is one schema, then those that the log made active (D3)."""
-        self._active_of = marks = self.state.fingerprints
-        active = [MARKER + bytes.fromhex(mark) for mark in marks]
-        self._active = frozenset(active if self.state.is_formed else [_FORMING_HEADER])
+        marks = self.state.fingerprints
+        if self.state.is_formed:
+            self._active_of = marks
+            self._active = frozenset(MARKER + bytes.fromhex(mark) for mark in marks)
+        else:  # Asked for anew at every record: both sides of forming could name none.
+            self._active = frozenset([_FORMING_HEADER])
 
     def _digest_agrees(self, envelope: Envelope) -> bool | None:
         if len(envelope.applied_digest) != DIGEST_BYTES:
