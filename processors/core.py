@@ -193,7 +193,7 @@ class ControllerCore:
         effects = self._leading.take_over() + self._outcomes.start()
         for waiter in self._peers.release():
             effects += self._guarded(waiter)
-        return effects + self._leading.elections(None)
+        return effects + self._leading.scan(())
 
     def _step_down(self) -> list[Effect]:
         self._outcomes.stop()
@@ -252,7 +252,7 @@ class ControllerCore:
         ]
         if context.leadership.refused(address, now_ms):
             effects += self._claims.due()
-        return effects + self._leading.elections(None)
+        return effects + self._leading.refused(address, gone)
 
     def on_last_published(self, token: int, offset: int | None, now_ms: int) -> list[Effect]:
         """The newest published command offset (-1: none); None: not learnt, asked again later."""
@@ -288,9 +288,7 @@ class ControllerCore:
         expired, probes = context.liveness.tick(now_ms)
         probes += context.liveness.want_probes(context.leadership.probes_due(now_ms))
         effects: list[Effect] = [fx.Probe(address) for address in probes]
-        for _, name, broker_id in expired:
-            effects.append(fx.Note("warning", f"{name}: broker {broker_id} fell silent"))
-        effects += self._leading.scan(at_once=bool(expired))
+        effects += self._leading.scan(expired)
         effects += self._claims.due()
         able = self._commands.is_able() and self._reads.is_able()
         published = self._outcomes.published_offset

@@ -7,7 +7,7 @@ Refuses to know: who leads among controllers, and who wins (the fold).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from brokers.remoting.command import RemotingCommand
@@ -39,32 +39,30 @@ class ElectionDesk:
         self._is_at_risk = is_at_risk
         self._triggers = ElectionTriggers()
 
-    def take_over(self, state: ControllerState, now_ms: int) -> list[Effect]:
-        """Probe masters without an open connection here."""
+    def take_over(self, state: ControllerState, now_ms: int) -> list[tuple[str, str]]:
+        """(address, set) of the masters without an open connection here."""
         self._triggers.became_active(now_ms)
         sets = [one for one in state.sets.values() if not one.tombstone]
-        addresses = self._triggers.unheard_masters(sets, self._liveness, now_ms)
-        return [fx.Probe(address) for address in self._liveness.want_probes(addresses)]
+        return self._triggers.unheard_masters(sets, self._liveness, now_ms)
 
-    def tell_everybody(self, state: ControllerState, now_ms: int) -> list[Effect]:
+    def tell(self, state: ControllerState, names: Iterable[str], now_ms: int) -> list[Effect]:
         """Push the roles that a former leader may not have pushed."""
         effects: list[Effect] = []
-        for broker_set in state.sets.values():
-            effects += self._tell_all(state, broker_set, now_ms)
+        for name in names:
+            effects += self._tell_all(state, state.sets[name], now_ms)
         return effects
 
     def calls(
         self,
         state: ControllerState,
-        names: Sequence[str] | None,
+        names: Iterable[str],
         now_ms: int,
         wall_skew_ms: int,
     ) -> list[tuple[ElectionCall, dict[str, int]]]:
         """The elections to append now, each with the stamps of how the loss was noticed."""
-        if names is None:
-            sets = list(state.sets.values())
-        else:
-            sets = [state.sets[name] for name in names if name in state.sets]
+        sets = [state.sets[name] for name in names if name in state.sets]
+        if not sets:
+            return []
         return [
             (call, self._stamps(state.sets[call.broker_name], wall_skew_ms))
             for call in self._triggers.calls(

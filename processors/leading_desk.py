@@ -6,7 +6,8 @@ asks for. Refuses to know: requests and their answers, and who wins (the fold).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from itertools import islice
 
 from events.outcomes import Outcome
 from processors import effects as fx
@@ -19,6 +20,10 @@ from processors.liveness import BrokerKey
 from processors.read_desk import ReadDesk
 
 SCAN_MS = 250
+LOOKS_AT_ONCE = 250
+"""So many sets are looked at, or told their roles, in one tick: ten thousand at once would make the loop stand still."""
+NAMED_MAX = 20
+"""So many of the brokers that fall silent at once are named."""
 ARRIVAL_PROBE_MS = 2_000
 """So often the port of an imported master that has not arrived yet is asked whether it is still there."""
 
@@ -33,14 +38,40 @@ class LeadingDesk:
         self._elections = ElectionDesk(context.liveness, context.is_at_risk)
         self._scan_due_ms = 0
         self._arrivals_due_ms = 0
+        self._round: Iterator[str] | None = None
+        """The sets that the round under way has still to look at."""
+        self._soon: dict[str, None] = {}
+        """Sets that something has happened to: they do not wait for the round."""
+        self._untold: Iterator[str] = iter(())
+        self._tells_on = False
+        self._asked: dict[str, list[str]] = {}
+        """Address -> the sets whose masters' ports were asked there without ever having been heard."""
 
     def take_over(self) -> list[Effect]:
         """Begin to lead: masters without an open connection are probed, roles are pushed (design D8)."""
         context = self._context
         note = fx.Note("info", f"leading in term {context.state.term}")
-        probes = self._elections.take_over(context.state, context.now_ms)
-        told = self._reads.once_current(self._tell_everybody)
+        self._asked.clear()
+        self._soon.clear()
+        self._round, self._scan_due_ms = None, context.now_ms
+        self._untold, self._tells_on = iter(context.state.sets), False
+        probes = self._probes(self._elections.take_over(context.state, context.now_ms))
+        told = self._reads.once_current(self._tell_some)
         return [note, *self._overruled(), *probes, *told]
+
+    def _probes(self, masters: Sequence[tuple[str, str]]) -> list[Effect]:
+        """`masters`: (address, set) of those whose ports are to be asked."""
+        for address, name in masters:
+            known = self._asked.setdefault(address, [])
+            if name not in known:
+                known.append(name)
+        wanted = self._context.liveness.want_probes([address for address, _ in masters])
+        return [fx.Probe(address) for address in wanted]
+
+    def refused(self, address: str, gone: Sequence[BrokerKey]) -> list[Effect]:
+        """Nobody listens there any more: the sets of those who did are looked at."""
+        names = [name for _, name, _ in gone] + self._asked.pop(address, [])
+        return self.elections(dict.fromkeys(names))
 
     def _overruled(self) -> list[Effect]:
         """A setting in this controller's file counts only when the log begins; whoever edits it later shall know."""
@@ -52,11 +83,20 @@ class LeadingDesk:
         ]
         return [fx.Note("warning", f"the log's settings count: {'; '.join(others)}")] if others else []
 
-    def _tell_everybody(self) -> list[Effect]:
+    def _tell_some(self) -> list[Effect]:
+        """Push the roles of some sets; the others follow in later ticks, each time proven current anew."""
         context = self._context
         if not context.is_active:
             return []
-        return self._elections.tell_everybody(context.state, context.now_ms)
+        names = list(islice(self._untold, LOOKS_AT_ONCE))
+        self._tells_on = len(names) == LOOKS_AT_ONCE
+        return self._elections.tell(context.state, names, context.now_ms)
+
+    def _tell_on(self) -> list[Effect]:
+        if not self._tells_on:
+            return []
+        self._tells_on = False
+        return self._reads.once_current(self._tell_some)
 
     def step_down(self) -> list[Effect]:
         """Another one leads now."""
@@ -85,32 +125,51 @@ class LeadingDesk:
             effects += self.elections([outcome.broker_name])
         return effects
 
-    def scan(self, *, at_once: bool) -> list[Effect]:
+    def scan(self, silent: Sequence[BrokerKey]) -> list[Effect]:
         """
-        Look at all sets, when it is time: the net below the pushes.
+        Look at the sets of those who just fell silent, and, a part in each tick, at all: the net below the pushes.
 
-        RocketMQ's intervals bound how rarely that happens; the net is finer than their defaults anyway.
+        RocketMQ's intervals bound how rarely a round begins; the net is finer than their defaults anyway.
         """
         context = self._context
-        if not at_once and context.now_ms < self._scan_due_ms:
-            return []
-        names = (settings_in_force.SCAN_BROKERS, settings_in_force.SCAN_MASTERS)
-        wanted_ms = min(settings_in_force.number(context.state, name) for name in names)
-        self._scan_due_ms = context.now_ms + min(SCAN_MS, wanted_ms)
-        return self._arrivals() + self.elections(None)
+        effects = _silence_notes(silent)
+        if not context.is_active:
+            return effects
+        effects += self._tell_on()
+        if self._round is None and context.now_ms >= self._scan_due_ms:
+            names = (settings_in_force.SCAN_BROKERS, settings_in_force.SCAN_MASTERS)
+            wanted_ms = min(settings_in_force.number(context.state, name) for name in names)
+            self._scan_due_ms = context.now_ms + min(SCAN_MS, wanted_ms)
+            self._round = iter(context.state.sets)
+            effects += self._arrivals()
+        self._soon.update((name, None) for _, name, _ in silent)
+        return effects + self.elections(self._next_looks())
+
+    def _next_looks(self) -> Collection[str]:
+        names = dict.fromkeys(islice(self._soon, LOOKS_AT_ONCE))
+        for name in names:
+            del self._soon[name]
+        if self._round is not None:
+            others = list(islice(self._round, LOOKS_AT_ONCE))
+            if len(others) < LOOKS_AT_ONCE:
+                self._round = None
+            names.update(dict.fromkeys(others))
+        return names
 
     def _arrivals(self) -> list[Effect]:
         context = self._context
-        if not context.is_active or context.now_ms < self._arrivals_due_ms:
+        if context.now_ms < self._arrivals_due_ms:
             return []
         self._arrivals_due_ms = context.now_ms + ARRIVAL_PROBE_MS
-        liveness = context.liveness
-        awaited = [liveness.awaited(one, context.now_ms) for one in context.state.sets.values()]
-        addresses = liveness.want_probes([address for address in awaited if address is not None])
-        return [fx.Probe(address) for address in addresses]
+        awaited = [
+            (context.liveness.awaited(one, context.now_ms), one.broker_name)
+            for one in context.state.sets.values()
+            if one.imported
+        ]
+        return self._probes([(address, name) for address, name in awaited if address is not None])
 
-    def elections(self, names: Sequence[str] | None) -> list[Effect]:
-        """Append an election for each set in need; `names` None looks at all sets."""
+    def elections(self, names: Iterable[str]) -> list[Effect]:
+        """Append an election for each of these sets that is in need."""
         context = self._context
         if not context.is_active:
             return []
@@ -120,3 +179,10 @@ class LeadingDesk:
         ):
             effects += self._commands.election(call, phases)
         return effects
+
+
+def _silence_notes(silent: Sequence[BrokerKey]) -> list[Effect]:
+    told = [f"{name}: broker {broker_id} fell silent" for _, name, broker_id in silent[:NAMED_MAX]]
+    if len(silent) > NAMED_MAX:
+        told.append(f"{len(silent) - NAMED_MAX} more brokers fell silent")
+    return [fx.Note("warning", text) for text in told]

@@ -92,14 +92,14 @@ class ElectionTriggers:
 
     def unheard_masters(
         self, sets: Iterable[BrokerSet], liveness: Liveness, now_ms: int
-    ) -> list[str]:
-        """The addresses of recorded masters without an open connection here, to be probed at once."""
-        addresses: list[str] = []
+    ) -> list[tuple[str, str]]:
+        """(address, set) of recorded masters without an open connection here, to be probed at once."""
+        found: list[tuple[str, str]] = []
         for broker_set in sets:
             master = broker_set.master()
             if master is not None and not liveness.is_alive(broker_set, master, now_ms):
-                addresses.append(master.address)
-        return addresses
+                found.append((master.address, broker_set.broker_name))
+        return found
 
     def calls(
         self,

@@ -2,7 +2,10 @@
 
 import json
 
+import pytest
+
 from processors import effects as fx
+from processors import leading_desk
 from tests.support.controller_rig import CLUSTER, SET, Log, Rig
 
 
@@ -111,3 +114,97 @@ def test_a_setting_in_the_file_that_the_log_overrules_is_said_once() -> None:
     assert second.core.is_active
     said = [note.text for note in second.take(fx.Note) if "settings" in note.text]
     assert said == ["the log's settings count: enableElectUncleanMaster is false, this controller's file says true"]
+
+
+MANY = [f"s{number}" for number in range(5)]
+
+
+def arrive(rig: Rig, name: str, broker: int) -> None:
+    names = {"clusterName": CLUSTER, "brokerName": name}
+    address = f"{name}-{broker}:1"
+    rig.request(1013, {**names, "appliedBrokerId": str(broker), "registerCheckCode": address})
+    rig.request(1003, {**names, "brokerId": str(broker), "brokerAddress": address, "regentIncarnation": "life", "regentClean": "true",
+                       "regentLastEpoch": "0", "regentEndOffset": "0"})  # fmt: skip
+    beat(rig, name, broker)
+
+
+def beat(rig: Rig, name: str, broker: int) -> None:
+    fields = {"clusterName": CLUSTER, "brokerName": name, "brokerAddr": f"{name}-{broker}:1", "brokerId": str(broker), "epoch": "1",
+              "maxOffset": "0", "confirmOffset": "0", "heartbeatTimeoutMills": "3000", "regentIncarnation": "life"}
+    rig.request(904, fields, conn=MANY.index(name) * 10 + broker, oneway=True)
+
+
+def many(monkeypatch: pytest.MonkeyPatch, log: Log | None = None) -> Rig:
+    """Five sets of two, all in sync, of which two are looked at in one tick."""
+    monkeypatch.setattr(leading_desk, "LOOKS_AT_ONCE", 2)
+    rig = Rig("c1", log, {"c2": "c2:9878"} if log else {}).lead()
+    for name in MANY:
+        for broker in (1, 2):
+            arrive(rig, name, broker)
+        rig.request(1002, {"clusterName": CLUSTER, "brokerName": name, "brokerId": "1"})
+        one = rig.state.sets[name]
+        body = f'{{"syncStateSet":[1,2],"syncStateSetEpoch":{one.sync_state_set_epoch}}}'.encode()
+        rig.request(1001, {"brokerName": name, "masterBrokerId": "1", "masterEpoch": str(one.master_epoch)}, body)
+        assert rig.state.sets[name].sync_state_set == (1, 2)
+    rig.sent.clear()
+    return rig
+
+
+def masters(rig: Rig) -> list[int | None]:
+    return [rig.state.sets[name].master_broker_id for name in MANY]
+
+
+def test_a_wave_of_silent_masters_is_replaced_some_in_each_tick(monkeypatch: pytest.MonkeyPatch) -> None:
+    rig = many(monkeypatch)
+    waves = set()
+    for _ in range(60):
+        for name in MANY:
+            beat(rig, name, 2)
+        rig.tick(60)
+        waves.add(masters(rig).count(2))
+    assert masters(rig) == [2] * 5
+    assert len(waves) > 2, "not all at once"
+
+
+def test_the_round_finds_what_nothing_pointed_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    rig = many(monkeypatch)
+    rig.pass_time(500, step=25)
+    for pulse in rig.core._context.liveness.pulses():
+        if pulse.key[2] == 1:
+            pulse.gone = "probe_refused"  # As if the hint had been lost.
+    rig.pass_time(1_000, step=25)
+    assert masters(rig) == [2] * 5
+
+
+def test_a_new_leader_tells_every_set_some_in_each_tick(monkeypatch: pytest.MonkeyPatch) -> None:
+    log = Log()
+    first = many(monkeypatch, log)
+    second = Rig("c2", log, {"c1": "c1:9878"}, now_ms=first.now_ms, seed=2)
+    second.catch_up()
+    told: list[set[str]] = []
+    for _ in range(100):
+        second.tick(25)
+        if notices := {notice.address for notice in second.take(fx.NotifyRole)}:
+            told.append(notices)
+    assert set().union(*told) == {f"{name}-{broker}:1" for name in MANY for broker in (1, 2)}
+    assert len(told) == 3
+
+
+def test_a_refusal_replaces_the_masters_of_that_port_that_were_never_heard(monkeypatch: pytest.MonkeyPatch) -> None:
+    log = Log()
+    first = many(monkeypatch, log)
+    second = Rig("c2", log, {"c1": "c1:9878"}, now_ms=first.now_ms, seed=2)
+    second.catch_up()
+    second.pass_time(1_500)
+    assert second.core.is_active
+    beat(second, "s3", 2)
+    second.probe_result("s3-1:1", "refused")
+    assert second.state.sets["s3"].master_broker_id == 2
+
+
+def test_of_many_that_fall_silent_at_once_some_are_named_and_the_others_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(leading_desk, "NAMED_MAX", 3)
+    rig = many(monkeypatch)
+    rig.pass_time(4_000)
+    texts = [note.text for note in rig.take(fx.Note)]
+    assert texts == [*(f"{name}: broker {broker} fell silent" for name, broker in (("s0", 1), ("s0", 2), ("s1", 1))), "7 more brokers fell silent"]

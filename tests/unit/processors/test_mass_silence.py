@@ -29,11 +29,14 @@ def test_silence_of_more_than_half_holds_for_a_bounded_time_and_anew_when_it_com
     beat(liveness, sets, 0)
     assert not silence.holds(sets, liveness, 10, HOLD_MS)
     now_ms = TIMEOUT_MS + 1
+    liveness.tick(now_ms)
     assert silence.holds(sets, liveness, now_ms, HOLD_MS)
     assert silence.holds(sets, liveness, now_ms + HOLD_MS - 1, HOLD_MS)
     assert not silence.holds(sets, liveness, now_ms + HOLD_MS, HOLD_MS)
     beat(liveness, sets, 9_000)
     assert not silence.holds(sets, liveness, 9_001, HOLD_MS)
+    for at_ms in range(9_001, 20_001, 500):
+        liveness.tick(at_ms)
     assert silence.holds(sets, liveness, 20_000, HOLD_MS)
 
 
@@ -70,4 +73,10 @@ def test_a_mass_that_comes_back_one_by_one_is_not_counted_for_each() -> None:
     assert looks == 1
     beat(liveness, sets, COUNT_AGAIN_MS)
     assert not silence.holds(everybody, liveness, COUNT_AGAIN_MS, HOLD_MS)
-    assert silence.holds(everybody, Liveness(), COUNT_AGAIN_MS + 1, HOLD_MS), "who falls silent is counted at once"
+    looks = 0
+    for now_ms in range(COUNT_AGAIN_MS + 1, TIMEOUT_MS):
+        assert not silence.holds(everybody, liveness, now_ms, HOLD_MS)
+    assert looks == 0, "nobody fell silent"
+    later_ms = COUNT_AGAIN_MS + TIMEOUT_MS + 1
+    liveness.tick(later_ms)
+    assert silence.holds(everybody, liveness, later_ms, HOLD_MS), "who falls silent is counted at once"

@@ -85,7 +85,7 @@ def test_a_master_never_heard_gets_a_full_timeout_after_the_takeover() -> None:
 
 def test_masters_without_an_open_connection_are_named_for_probing() -> None:
     liveness = heard("a")
-    assert active().unheard_masters([a_set("a"), a_set("b")], liveness, 1) == ["b1:1"]
+    assert active().unheard_masters([a_set("a"), a_set("b")], liveness, 1) == [("b1:1", "b")]
 
 
 def test_a_restarted_master_calls_at_once() -> None:
