@@ -22,6 +22,8 @@ from processors.read_desk import ReadDesk
 SCAN_MS = 250
 LOOKS_AT_ONCE = 250
 """So many sets are looked at, or told their roles, in one tick: ten thousand at once would make the loop stand still."""
+TELL_AGAIN_MS = 250
+"""So long after the question was given up."""
 NAMED_MAX = 20
 """So many of the brokers that fall silent at once are named."""
 ARRIVAL_PROBE_MS = 2_000
@@ -43,7 +45,8 @@ class LeadingDesk:
         self._soon: dict[str, None] = {}
         """Sets that something has happened to: they do not wait for the round."""
         self._untold: Iterator[str] = iter(())
-        self._tells_on = False
+        self._tell_due_ms: int | None = None
+        """When somebody is to be told next; None when all have been told."""
         self._asked: dict[str, list[str]] = {}
         """Address -> the sets whose masters' ports were asked there without ever having been heard."""
 
@@ -54,10 +57,9 @@ class LeadingDesk:
         self._asked.clear()
         self._soon.clear()
         self._round, self._scan_due_ms = None, context.now_ms
-        self._untold, self._tells_on = iter(context.state.sets), False
+        self._untold, self._tell_due_ms = iter(context.state.sets), context.now_ms
         probes = self._probes(self._elections.take_over(context.state, context.now_ms))
-        told = self._reads.once_current(self._tell_some)
-        return [note, *self._overruled(), *probes, *told]
+        return [note, *self._overruled(), *probes, *self._tell_on()]
 
     def _probes(self, masters: Sequence[tuple[str, str]]) -> list[Effect]:
         """`masters`: (address, set) of those whose ports are to be asked."""
@@ -89,13 +91,15 @@ class LeadingDesk:
         if not context.is_active:
             return []
         names = list(islice(self._untold, LOOKS_AT_ONCE))
-        self._tells_on = len(names) == LOOKS_AT_ONCE
+        self._tell_due_ms = context.now_ms if len(names) == LOOKS_AT_ONCE else None
         return self._elections.tell(context.state, names, context.now_ms)
 
     def _tell_on(self) -> list[Effect]:
-        if not self._tells_on:
+        """Once it is proven current; a log that says nothing for so long after a takeover is asked again."""
+        context = self._context
+        if self._tell_due_ms is None or context.now_ms < self._tell_due_ms:
             return []
-        self._tells_on = False
+        self._tell_due_ms = context.now_ms + context.config.request_deadline_ms + TELL_AGAIN_MS
         return self._reads.once_current(self._tell_some)
 
     def step_down(self) -> list[Effect]:

@@ -190,6 +190,26 @@ def test_a_new_leader_tells_every_set_some_in_each_tick(monkeypatch: pytest.Monk
     assert len(told) == 3
 
 
+def test_roles_are_told_also_when_the_log_is_silent_for_a_while_after_the_takeover(monkeypatch: pytest.MonkeyPatch) -> None:
+    log = Log()
+    first = many(monkeypatch, log)
+    second = Rig("c2", log, {"c1": "c1:9878"}, now_ms=first.now_ms, seed=2)
+    second.catch_up()
+    second.tick()
+    second.auto = False
+    second.perform(second.core.on_peer_closed("c1:9878", True, second.now_ms))
+    (claim,) = second.held
+    second.append(claim)
+    assert second.core.is_active
+    second.pass_time(4_000)
+    assert second.take(fx.NotifyRole) == []
+    second.auto = True
+    for question in second.take(fx.AskEndOffset)[-1:]:
+        second.perform(second.core.on_end_offset(question.token, len(log.records)))
+    second.pass_time(6_000)
+    assert {notice.address for notice in second.take(fx.NotifyRole)} >= {f"{name}-{broker}:1" for name in MANY for broker in (1, 2)}
+
+
 def test_a_refusal_replaces_the_masters_of_that_port_that_were_never_heard(monkeypatch: pytest.MonkeyPatch) -> None:
     log = Log()
     first = many(monkeypatch, log)
