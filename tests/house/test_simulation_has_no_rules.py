@@ -115,7 +115,7 @@ MOVING = frozenset({
 
 def test_the_simulation_reads_no_clock_and_no_chance_but_its_own() -> None:
     allowed = {
-        "run.py": {"time"}, "control/run.py": {"time"}, "world.py": {"random"}, "disk.py": {"random"},
+        "seeds.py": {"time"}, "world.py": {"random"}, "disk.py": {"random"},
         "test_simulation.py": {"os", "random", "subprocess"}, "control/test_control_world.py": {"os", "random", "subprocess"},
     }  # fmt: skip
     for name, tree in trees().items():

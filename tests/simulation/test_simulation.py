@@ -16,7 +16,8 @@ from random import SystemRandom
 import pytest
 
 from tests.simulation.coverage import NOT_PRODUCED, everything, missing, required
-from tests.simulation.run import Report, run_many, run_world
+from tests.simulation.run import SERIES, run_world
+from tests.simulation.seeds import Report
 from tests.simulation.world import World
 
 BUDGET_S = float(os.environ.get("REGENT_SIMULATION_BUDGET_S", "150"))
@@ -48,8 +49,8 @@ def series(request: pytest.FixtureRequest) -> Report:
     """All worlds that fit the budget, from one first seed."""
     first = int(FROM) if FROM else SystemRandom().randrange(SEEDS_MAX)
     say(request, f"simulation: seeds from {first}, {BUDGET_S:.0f} s")
-    report = run_many(first, None, BUDGET_S, lambda line: say(request, line), until_covered=True)
-    say(request, f"simulation: {report.summary()}")
+    report = SERIES.run(first, None, BUDGET_S, lambda line: say(request, line), until_covered=True)
+    say(request, f"simulation: {report.line()}")
     return report
 
 

@@ -15,7 +15,8 @@ from random import SystemRandom
 import pytest
 
 from tests.simulation.control.coverage import NOT_PRODUCED, everything, missing, required
-from tests.simulation.control.run import Report, run_many, run_world
+from tests.simulation.control.run import SERIES, run_world
+from tests.simulation.seeds import Report
 from tests.simulation.test_simulation import say
 from tests.simulation.world import World
 
@@ -38,8 +39,8 @@ def series(request: pytest.FixtureRequest) -> Report:
     """All worlds that fit the budget, from one first seed."""
     first = int(FROM) if FROM else SystemRandom().randrange(SEEDS_MAX)
     say(request, f"control plane: seeds from {first}, {BUDGET_S:.0f} s")
-    report = run_many(first, None, BUDGET_S, lambda line: say(request, line), until_covered=True)
-    say(request, report.summary())
+    report = SERIES.run(first, None, BUDGET_S, lambda line: say(request, line), until_covered=True)
+    say(request, report.line())
     return report
 
 
