@@ -107,14 +107,14 @@ def _unclean(admin: ControllerAdmin, document: Mapping[str, Any], wanted: bool) 
 
 def transfer(admin: ControllerAdmin, arguments: argparse.Namespace) -> Result:
     """Another controller leads. Masters of broker sets stay where they are, and serve on meanwhile."""
-    before = admin.state()
+    before = admin.state(sets=False)
     known = [one["id"] for one in before["controllers"]]
     if arguments.id is not None and arguments.id not in known:
         raise Problem(f"no controller {arguments.id!r} is known", f"There are {', '.join(known)}.", EXIT_USAGE)
     if arguments.id == before["leader"]:
         return {"leader": before["leader"], "term": before["term"], "result": "kept"}, f"{before['leader']} leads already, term {before['term']}"
     admin.transfer(arguments.id)
-    after = admin.state()
+    after = admin.state(sets=False)
     result = {"leader": after["leader"], "leader_address": after["leader_address"], "term": after["term"], "previous": before["leader"],
               "result": "transferred"}
     return result, f"{after['leader']} at {after['leader_address']} leads, term {after['term']} (before: {before['leader']})"

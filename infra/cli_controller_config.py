@@ -78,7 +78,7 @@ def require_known(names: list[str], known: Mapping[str, Any]) -> None:
 
 def settings(admin: ControllerAdmin, names: list[str]) -> Result:
     """The settings in force, and which of them were ever set."""
-    found = admin.state()["settings"]
+    found = admin.state(sets=False)["settings"]
     effective: dict[str, Any] = found["effective"]
     names = [settings_in_force.canonical_name(name) for name in names]
     require_known(names, effective)
@@ -102,7 +102,7 @@ def each(admin: ControllerAdmin, names: list[str]) -> Result:
 
 def change(admin: ControllerAdmin, pairs: Mapping[str, str]) -> Result:
     """One recorded command for all of them; either all are valid and set, or none."""
-    before = admin.state()["settings"]["effective"]
+    before = admin.state(sets=False)["settings"]["effective"]
     require_known(list(pairs), before)
     admin.change_settings(pairs)
     lines = [f"{name} = {value} (before: {before[name]})" for name, value in pairs.items()]

@@ -96,12 +96,12 @@ def _status(admin: ControllerAdmin, as_json: bool) -> int:
 def status_view(admin: ControllerAdmin) -> dict[str, Any]:
     """The leader's document joined with what each controller says of itself; without a leader only the latter."""
     try:
-        document: dict[str, Any] | None = admin.state()
+        document: dict[str, Any] | None = admin.state(sets=False)
         problems = []
     except Problem as problem:
         document, problems = None, [problem.line()]
     known = list(document["controllers"]) if document else [{"address": address} for address in admin.addresses]
-    answers = process_status.ask_all([one["address"] for one in known])
+    answers = process_status.ask_all([one["address"] for one in known], sets=False)
     controllers = [_controller(one, answers[one["address"]]) for one in known]
     problems += [f"{one['id']} at {one['address']} does not answer" for one in controllers if not one["answers"]]
     names = ("cluster_id", "term", "leader", "leader_address", "rules_version", "supported_rules", "applied_offset", "digest")

@@ -28,7 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser, verb: str) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Exit 1 when a controller stands in the way."""
     admin = admin_of(arguments)
-    plan = plan_of(admin.state(), arguments.to)
+    plan = plan_of(admin.state(sets=False), arguments.to)
     if not plan["blockers"] and not plan["active_already"] and not arguments.dry_run:
         admin.activate_rules(plan["to"])
         plan["activated"] = True

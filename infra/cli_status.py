@@ -46,6 +46,9 @@ def render(view: Mapping[str, Any]) -> list[str]:
     lines += [f"over HTTP (also /readyz, /healthz, /loglevel): {', '.join(http)}"] if http else []
     for name, one in view["sets"].items():
         lines += ["", *_set_lines(name, one)]
+    known = max(((one.get("status") or {}).get("sets_known", 0) for one in view["processes"]), default=0)
+    if known > len(view["sets"]):
+        lines += ["", f"{known} broker sets, too many to be shown here: 'regent controller sets' lists them"]
     if view["landing"]:
         lines += ["", _landing_line(view["landing"])]
     return lines

@@ -116,10 +116,22 @@ class ControllerAdmin(ControllerCalls):
 
     # -- requests of ours --------------------------------------------------------------------------------------------
 
-    def state(self, name: str | None = None) -> dict[str, Any]:
-        """The leader's document, read behind everything that was decided when it was asked for."""
-        answer = self.ask_leader(RequestCode.REGENT_CONTROLLER_STATE, {"brokerName": name} if name else {}, what="the controllers' state")
-        return _document(answer)
+    def state(self, name: str | None = None, *, sets: bool = True) -> dict[str, Any]:
+        """The leader's document, read behind everything that was decided when it was asked for.
+
+        `name`: with this set only; `sets` False: with none. Many sets come in parts, each as of the moment of its own
+        answer; the rest of the document is as of the first.
+        """
+        document = self._state_part({"brokerName": name} if name else {"after": ""} if sets else {"sets": "false"})
+        following = document.pop("next", None)
+        while following is not None:
+            part = self._state_part({"after": following})
+            document["sets"].update(part["sets"])
+            following = part.get("next")
+        return document
+
+    def _state_part(self, ext: Mapping[str, str]) -> dict[str, Any]:
+        return _document(self.ask_leader(RequestCode.REGENT_CONTROLLER_STATE, ext, what="the controllers' state"))
 
     def process_status(self, address: str) -> dict[str, Any] | None:
         """What one controller says of itself; None when it does not answer."""

@@ -21,13 +21,13 @@ def is_ready(spec: ProcessSpec, plan: ClusterPlan, pid: int) -> bool:
         return kafka_server.is_ready(plan.kafka["bootstrap.servers"], len(plan.of_kind("kafka")))
     if spec.kind == "land":
         return landing_is_ready(spec.config, pid)
-    answer = process_status.ask_once(spec.address or "", ASK_TIMEOUT_MS)
+    answer = process_status.ask_once(spec.address or "", ASK_TIMEOUT_MS, sets=False)
     return bool(answer and answer.get("ready"))
 
 
 def has_identity(spec: ProcessSpec) -> bool:
     """A broker knows its id. It may still wait for others: a set whose last master is not up yet has none."""
-    answer = process_status.ask_once(spec.address or "", ASK_TIMEOUT_MS)
+    answer = process_status.ask_once(spec.address or "", ASK_TIMEOUT_MS, sets=False)
     return bool(answer and answer.get("broker_id"))
 
 

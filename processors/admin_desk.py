@@ -15,7 +15,7 @@ from processors.effects import Effect
 from processors.gateway import BadRequest, Fields
 from processors.pending import Waiter
 from processors.read_desk import ReadDesk
-from processors.state_document import RepeatsOf, state_document
+from processors.state_document import RepeatsOf, TooManySets, Wanted, state_document
 
 LOG_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
 
@@ -55,8 +55,16 @@ class AdminDesk:
         return self._reads.when_current(waiter, self._state)
 
     def _state(self, waiter: Waiter) -> list[Effect]:
-        name = Fields(waiter.request.ext).optional("brokerName")
-        body = state_document(self._context, name, self._repeats_of)
+        fields = Fields(waiter.request.ext)
+        wanted = Wanted(
+            name=fields.optional("brokerName"),
+            after=fields.text("after", "") if "after" in waiter.request.ext else None,
+            sets=fields.text("sets", "").lower() != "false",
+        )
+        try:
+            body = state_document(self._context, wanted, self._repeats_of)
+        except TooManySets as error:
+            raise BadRequest(str(error)) from None
         return waiter.answer(waiter.request.reply(0, body=body))
 
     def update_config(self, waiter: Waiter) -> list[Effect]:

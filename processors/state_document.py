@@ -1,13 +1,16 @@
 """The leader's state and what it sees, as one JSON document (request 19003).
 
-Responsible for: its shape, which `regent controller` reads. Everything in it is as of one applied offset.
+Responsible for: its shape, which `regent controller` reads, and the parts that many sets are told in: every answer is
+as of one applied offset, small enough for a frame and for the loop that makes it.
 Refuses to know: who asks, and what the numbers mean for anybody.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from heapq import nsmallest
 
 from processors import settings_in_force
 from processors.core_context import CoreContext
@@ -18,13 +21,30 @@ RepeatsOf = Callable[[str], list[dict[str, object]]]
 """Set name -> rows of code, refusal, count, last_ms (wall): refused requests that were repeated."""
 
 
-def state_document(context: CoreContext, name: str | None, repeats_of: RepeatsOf) -> bytes:
-    """`name` None: all sets, tombstones included. Absent facts are null."""
+PART_SETS = 200
+PART_BYTES = 262_144
+"""A part ends at so many sets, or when it is so large; then `next` names its last set, to be asked on from."""
+WHOLE_SETS, WHOLE_BYTES = 1_000, 8_388_608
+"""So much is told in one answer to who does not ask for parts."""
+_encode = json.JSONEncoder(separators=(",", ":"), sort_keys=True).encode
+
+
+class TooManySets(Exception):
+    """All sets were asked for in one answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Which sets. `after`: a part, of the sets whose names come after this one; else the set `name`, else all, or none."""
+
+    name: str | None = None
+    after: str | None = None
+    sets: bool = True
+
+
+def state_document(context: CoreContext, wanted: Wanted, repeats_of: RepeatsOf) -> bytes:
+    """Tombstones are sets too; absent facts are null. Raises TooManySets."""
     state = context.state
-    if name is None:
-        chosen = sorted(state.sets.items())
-    else:
-        chosen = [(name, state.sets[name])] if name in state.sets else []
     document = {
         "cluster_id": state.cluster_id,
         "term": state.term,
@@ -39,9 +59,45 @@ def state_document(context: CoreContext, name: str | None, repeats_of: RepeatsOf
         "controllers": controllers(context),
         "applied_offset": context.folder.offset,
         "digest": context.folder.digest.hex(),
-        "sets": {key: _set(one, context, repeats_of(key)) for key, one in chosen},
+        "sets_known": len(state.sets),
     }
-    return json.dumps(document, separators=(",", ":"), sort_keys=True).encode()
+    names = _names(context, wanted)
+    rows = _rows(context, names, PART_BYTES if wanted.after is not None else WHOLE_BYTES, repeats_of)
+    if wanted.after is None and len(rows) < len(names):
+        raise _too_many(len(names))
+    if wanted.after is not None and (len(names) == PART_SETS or len(rows) < len(names)):
+        document["next"] = names[len(rows) - 1]
+    return f'{_encode(document)[:-1]},"sets":{{{",".join(rows)}}}}}'.encode()
+
+
+def _rows(context: CoreContext, names: Sequence[str], bytes_max: int, repeats_of: RepeatsOf) -> list[str]:
+    """A name and its set each, until there is no more room."""
+    rows: list[str] = []
+    size = 0
+    for name in names:
+        rows.append(f"{_encode(name)}:{_encode(_set(context.state.sets[name], context, repeats_of(name)))}")
+        size += len(rows[-1])
+        if size >= bytes_max:
+            break
+    return rows
+
+
+def _names(context: CoreContext, wanted: Wanted) -> list[str]:
+    sets = context.state.sets
+    if not wanted.sets:
+        return []
+    if wanted.name is not None:
+        return [wanted.name] if wanted.name in sets else []
+    if wanted.after is None:
+        if len(sets) > WHOLE_SETS:
+            raise _too_many(len(sets))
+        return sorted(sets)
+    after = wanted.after
+    return nsmallest(PART_SETS, (name for name in sets if name > after))
+
+
+def _too_many(sets: int) -> TooManySets:
+    return TooManySets(f"{sets} broker sets are too many for one answer: ask for one by brokerName, or for parts by after")
 
 
 def controllers(context: CoreContext) -> list[dict[str, object]]:

@@ -9,8 +9,13 @@ from __future__ import annotations
 from brokers.remoting import fastjson
 from brokers.remoting.command import RemotingCommand
 from processors.core_context import CoreContext
+from processors.gateway import Fields
 from processors.liveness import Liveness
 from processors.state import BrokerSet, Replica
+
+
+SETS_MAX = 1_000
+"""Of more sets only the number is told: building them all would make the loop stand still. 19003 tells them in parts."""
 
 
 def controller_status(
@@ -21,7 +26,11 @@ def controller_status(
     end_offset: int,
     published_offset: int,
 ) -> RemotingCommand:
-    """Offsets count records; `end_offset` is the offset the next record will get, as far as it was learnt."""
+    """
+    Offsets count records; `end_offset` is the offset the next record will get, as far as it was learnt.
+
+    Whoever asks with `sets=false`, as those do who ask often, gets no sets.
+    """
     state, folder = context.state, context.folder
     document = {
         "kind": "controller",
@@ -38,13 +47,21 @@ def controller_status(
         "http_address": context.config.http_address or None,
         "wall_ms": context.wall_ms,
         "digest": folder.digest.hex(),
-        "sets": {
-            name: _set_document(broker_set, context.liveness, context.now_ms)
-            for name, broker_set in sorted(state.sets.items())
-            if not broker_set.tombstone
-        },
+        **({} if Fields(request.ext).text("sets", "").lower() == "false" else _sets(context)),
     }
     return request.reply(0, body=fastjson.dumps(document))
+
+
+def _sets(context: CoreContext) -> dict[str, object]:
+    known = [one for one in context.state.sets.values() if not one.tombstone]
+    shown = known if len(known) <= SETS_MAX else []
+    return {
+        "sets_known": len(known),
+        "sets": {
+            one.broker_name: _set_document(one, context.liveness, context.now_ms)
+            for one in sorted(shown, key=lambda one: one.broker_name)
+        },
+    }
 
 
 def _set_document(broker_set: BrokerSet, liveness: Liveness, now_ms: int) -> dict[str, object]:

@@ -37,3 +37,9 @@ def test_where_a_controller_serves_its_metrics_is_shown() -> None:
     controller = {**PROCESS, "name": "controller-1", "kind": "controller", "status": CONTROLLER_STATUS}
     text = "\n".join(cli_status.render({**VIEW, "processes": [controller, PROCESS]}))
     assert "controller-1 http://h:7/metrics" in text
+
+
+def test_sets_too_many_to_be_told_are_counted() -> None:
+    process = {**VIEW["processes"][0], "status": {"sets_known": 10_000}}  # type: ignore[index]
+    text = "\n".join(cli_status.render({**VIEW, "processes": [process], "sets": {}}))
+    assert "10000 broker sets" in text and "regent controller sets" in text

@@ -105,3 +105,22 @@ def test_a_status_that_is_not_given_is_none() -> None:
     with serving(leader) as address:
         assert ControllerAdmin([]).process_status(address) is None
     assert ControllerAdmin([], timeout_ms=200).process_status(address) is None
+
+
+def test_many_sets_are_asked_for_in_parts_and_given_as_one_document() -> None:
+    heard: list[dict[str, str]] = []
+    parts = {
+        "": b'{"applied_offset":5,"sets":{"a":1,"b":2},"next":"b"}',
+        "b": b'{"applied_offset":6,"sets":{"c":3},"next":"c"}',
+        "c": b'{"applied_offset":7,"sets":{}}',
+    }
+
+    def answer(request: RemotingCommand) -> RemotingCommand:
+        heard.append({name: value for name, value in request.ext.items() if name != "regentCommandId"})
+        return request.reply(body=parts[request.ext.get("after", "c")])
+
+    with serving(answer) as address:
+        admin = ControllerAdmin([address])
+        assert admin.state() == {"applied_offset": 5, "sets": {"a": 1, "b": 2, "c": 3}}
+        assert admin.state("a")["applied_offset"] == admin.state(sets=False)["applied_offset"] == 7
+    assert heard == [{"after": ""}, {"after": "b"}, {"after": "c"}, {"brokerName": "a"}, {"sets": "false"}]

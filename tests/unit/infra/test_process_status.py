@@ -4,6 +4,7 @@ import threading
 
 from brokers.remoting import fastjson
 from brokers.remoting.codes import RequestCode
+from brokers.remoting.command import RemotingCommand
 from brokers.remoting.server import Dispatcher, RemotingServer
 from infra import process_status
 
@@ -58,3 +59,22 @@ async def test_many_are_asked_at_once_and_each_has_its_answer() -> None:
     found = await asyncio.to_thread(process_status.ask_all, [address, "127.0.0.1:1"], 2_000)
     await server.close()
     assert found == {address: {"ready": True}, "127.0.0.1:1": None}
+
+
+async def test_who_needs_no_sets_says_so() -> None:
+    asked: list[dict[str, str]] = []
+
+    def answer(_: object, request: RemotingCommand) -> RemotingCommand:
+        asked.append(request.ext)
+        return request.reply(0, body=b'{"ready":true}')
+
+    server = RemotingServer(Dispatcher({RequestCode.REGENT_PROCESS_STATUS: answer}), host="127.0.0.1", port=0)
+    await server.start()
+    address = f"127.0.0.1:{server.port}"
+    try:
+        assert await asyncio.to_thread(lambda: process_status.ask_once(address, 5_000, sets=False)) == {"ready": True}
+        assert await asyncio.to_thread(lambda: process_status.ask_all([address], 5_000, sets=False)) == {address: {"ready": True}}
+        assert await asyncio.to_thread(process_status.ask_once, address, 5_000) == {"ready": True}
+    finally:
+        await server.close()
+    assert asked == [{"sets": "false"}, {"sets": "false"}, {}]

@@ -3,6 +3,9 @@
 import json
 from typing import Any
 
+import pytest
+
+from processors import state_document
 from tests.support.controller_rig import SET, Log, Rig
 
 
@@ -47,3 +50,53 @@ def test_an_id_nobody_claimed_and_a_tombstone_are_listed() -> None:
 
 def test_a_set_nobody_knows_is_no_row() -> None:
     assert document(Rig().lead(), "nosuch")["sets"] == {}
+
+
+def many(count: int) -> Rig:
+    rig = Rig().lead()
+    for number in range(count):
+        name = f"x{number}"
+        rig.request(1013, {"clusterName": "C", "brokerName": name, "appliedBrokerId": "1", "registerCheckCode": "h:1;1"})
+    return rig
+
+
+def parts(rig: Rig) -> list[list[str]]:
+    """The names in each part, until there is no next one."""
+    found, after = [], ""
+    while True:
+        answer = rig.request(19003, {"after": after})
+        assert answer is not None and answer.code == 0
+        part = json.loads(answer.body)
+        assert part["sets_known"] == len(rig.state.sets)
+        found.append(list(part["sets"]))
+        if "next" not in part:
+            return found
+        after = part["next"]
+
+
+def test_sets_are_told_in_parts_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(state_document, "PART_SETS", 2)
+    assert parts(many(5)) == [["x0", "x1"], ["x2", "x3"], ["x4"]]
+    assert parts(Rig().lead()) == [[]]
+
+
+def test_a_part_of_large_sets_ends_sooner(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(state_document, "PART_BYTES", 1)
+    assert parts(many(3)) == [["x0"], ["x1"], ["x2"]]
+
+
+def test_too_many_sets_for_one_answer_are_refused_with_the_way_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    rig = many(3)
+    for limit in ("WHOLE_SETS", "WHOLE_BYTES"):
+        with monkeypatch.context() as patch:
+            patch.setattr(state_document, limit, 1)
+            answer = rig.request(19003)
+            assert answer is not None and answer.code == 1
+            assert "3 broker sets" in (answer.remark or "") and "after" in (answer.remark or "")
+            assert set(document(rig, "x1")["sets"]) == {"x1"}
+    assert set(document(rig)["sets"]) == {"x0", "x1", "x2"}
+
+
+def test_who_needs_no_sets_gets_none() -> None:
+    answer = many(2).request(19003, {"sets": "false"})
+    assert answer is not None and json.loads(answer.body)["sets"] == {}

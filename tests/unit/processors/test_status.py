@@ -2,11 +2,14 @@
 
 import json
 
+import pytest
+
+from processors import status as status_document
 from tests.support.controller_rig import SET, Log, Rig
 
 
-def status(rig: Rig) -> dict:  # type: ignore[type-arg]
-    answer = rig.request(19002)
+def status(rig: Rig, **ext: str) -> dict:  # type: ignore[type-arg]
+    answer = rig.request(19002, ext)
     assert answer is not None and answer.code == 0
     return json.loads(answer.body)
 
@@ -35,3 +38,12 @@ def test_a_standby_shows_whom_it_follows() -> None:
     standby.catch_up()
     found = status(standby)
     assert (found["role"], found["leader"], found["leader_address"], found["ready"]) == ("standby", "c1", "c1:9878", True)
+
+
+def test_who_needs_no_sets_gets_none_and_of_too_many_their_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    rig = Rig().lead().three()
+    asked = status(rig, sets="false")
+    assert "sets" not in asked and asked["ready"]
+    assert status(rig)["sets_known"] == 1 and set(status(rig)["sets"]) == {SET}
+    monkeypatch.setattr(status_document, "SETS_MAX", 0)
+    assert (status(rig)["sets_known"], status(rig)["sets"]) == (1, {})
