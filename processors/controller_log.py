@@ -12,9 +12,11 @@ import asyncio
 import concurrent.futures
 import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
+
+from confluent_kafka import KafkaException
 
 from events.outcomes import Outcome
 from events.producer import LogProducer
@@ -41,6 +43,14 @@ SNAPSHOT_REST = 20.0
 ADDRESS_CHARS_MAX = 255
 PEERS_HTTP_EVERY_S = 10.0
 """An address that keeps changing is somebody's bad joke; each change is a file written and synced in the loop."""
+
+
+async def all_ready(*starting: Awaitable[None]) -> None:
+    """Kafka may go away in the middle of a start. Raises LogUnreachable."""
+    try:
+        await asyncio.gather(*starting)
+    except KafkaException as error:
+        raise LogUnreachable(f"Kafka went away while this controller started: {error.args[0].str()}") from None
 
 
 class ControllerLog:
@@ -145,9 +155,7 @@ class ControllerLog:
             on_record=self._take,
             on_failure=self._on_halt,
         )
-        await asyncio.gather(
-            self._producer.warm_up(), self._publisher.warm_up(), self._worker.start()
-        )
+        await all_ready(self._producer.warm_up(), self._publisher.warm_up(), self._worker.start())
         self._watch = LogWatch(
             kafka, self._worker, topic_id=self._topic_id, watchdog_s=self._config.watchdog_ms / 1000,
             next_offset=lambda: folder.next_offset, newest=lambda: self._newest, on_halt=self._on_halt,

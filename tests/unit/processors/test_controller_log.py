@@ -12,8 +12,8 @@ from events.commands import ChangeSettings
 from events.producer import LogProducer
 from events.topics import COMMANDS_TOPIC, OUTCOMES_TOPIC
 from processors.config import ControllerConfig
-from processors.controller_log import ControllerLog
-from processors.log_reader import LogBroken
+from processors.controller_log import ControllerLog, all_ready
+from processors.log_reader import LogBroken, LogUnreachable
 from processors.outcome_publisher import OutcomePublisher
 from processors.snapshots import SnapshotFolder
 from processors.start_notes import StartNotes
@@ -170,3 +170,10 @@ def test_an_address_that_keeps_changing_is_not_written_down_each_time(tmp_path: 
         log.heard_peer({"controllerId": "c2", "httpAddress": "h" * 300 + f":{port}"})
         log.heard_peer({"controllerId": "stranger", "httpAddress": f"h:{port}"})
     assert StartNotes(tmp_path).peers_http() == {"c2": "h:0"}
+
+
+async def test_a_kafka_that_goes_away_while_a_controller_starts_is_an_unreachable_log() -> None:
+    producer = LogProducer({"bootstrap.servers": "127.0.0.1:1"}, COMMANDS_TOPIC, asyncio.get_running_loop())
+    with pytest.raises(LogUnreachable, match="went away"):
+        await all_ready(producer.warm_up(timeout_s=0.1))
+    await producer.close()
