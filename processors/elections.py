@@ -130,8 +130,9 @@ class ElectionDesk:
     ) -> list[fx.NotifyRole]:
         if not _has_mastership(broker_set) or not _pushes(state):
             return []
+        notice = self._notice(state, broker_set)
         return [
-            fx.NotifyRole(replica.address, self._notice(state, broker_set))
+            fx.NotifyRole(replica.address, notice)
             for replica in broker_set.replicas
             if replica.is_registered and not self._liveness.is_gone(broker_set, replica, now_ms)
         ]

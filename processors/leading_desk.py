@@ -47,7 +47,7 @@ class LeadingDesk:
         self._untold: Iterator[str] = iter(())
         self._tell_due_ms: int | None = None
         """When somebody is to be told next; None when all have been told."""
-        self._asked: dict[str, list[str]] = {}
+        self._asked: dict[str, dict[str, None]] = {}
         """Address -> the sets whose masters' ports were asked there without ever having been heard."""
 
     def take_over(self) -> list[Effect]:
@@ -64,16 +64,13 @@ class LeadingDesk:
     def _probes(self, masters: Sequence[tuple[str, str]]) -> list[Effect]:
         """`masters`: (address, set) of those whose ports are to be asked."""
         for address, name in masters:
-            known = self._asked.setdefault(address, [])
-            if name not in known:
-                known.append(name)
+            self._asked.setdefault(address, {})[name] = None
         wanted = self._context.liveness.want_probes([address for address, _ in masters])
         return [fx.Probe(address) for address in wanted]
 
     def refused(self, address: str, gone: Sequence[BrokerKey]) -> list[Effect]:
         """Nobody listens there any more: the sets of those who did are looked at."""
-        names = [name for _, name, _ in gone] + self._asked.pop(address, [])
-        return self.elections(dict.fromkeys(names))
+        return self.elections({name: None for _, name, _ in gone} | self._asked.pop(address, {}))
 
     def _overruled(self) -> list[Effect]:
         """A setting in this controller's file counts only when the log begins; whoever edits it later shall know."""
