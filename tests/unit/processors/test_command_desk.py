@@ -191,3 +191,30 @@ def test_who_waits_for_its_turn_when_another_one_leads_is_taken_along() -> None:
     rig.take(fx.ForwardToLeader)
     rig.catch_up()
     assert [one.request.ext["brokerName"] for one in rig.take(fx.ForwardToLeader)] == [f"crowd-{UNDER_WAY_MAX}"]
+
+
+def test_under_overload_the_log_is_kept_busy_with_requests_that_are_answered_in_time() -> None:
+    """Many more than the log takes in a deadline ask at once, and again when they are turned away or not answered."""
+    rig, per_tick, many = Rig("c1", Log(), {"c2": "c2:9878"}).lead(), 8, 2_000
+    rig.holds_appends = True
+    again: dict[int, list[int]] = {0: list(range(many))}
+    done: set[int] = set()
+    codes: list[int] = []
+    ticks = taken = 0
+    while len(done) < many:
+        for number in again.pop(ticks, ()):
+            rig.request(1013, APPLY | {"brokerName": f"crowd-{number}", "regentCommandId": f"{number:032x}"}, conn=number)
+        rig.tick(25)
+        ticks += 1
+        for append in rig.held[taken : taken + per_tick]:
+            rig.append(append)
+            taken += 1
+        for reply in rig.take(fx.Reply):
+            codes.append(reply.response.code)
+            if reply.response.code == 0:
+                done.add(reply.conn_id)
+            else:
+                again.setdefault(ticks + 8, []).append(reply.conn_id)
+        assert all(told.command.ext["able"] == "true" for told in rig.take(fx.TellPeer))
+    assert codes.count(1) < many / 20, "hardly anybody waits in vain"
+    assert taken < many * 1.1 and ticks < many / per_tick * 1.2, "and hardly any work is done twice"
