@@ -23,6 +23,7 @@ from processors.state import BrokerSet, ControllerState
 
 # Everything of an outcome that stands before its digest.
 DIGESTED_FIELDS = Outcome.__struct_fields__[:13]
+_COMMAND_ID, _CHANGES = DIGESTED_FIELDS.index("command_id"), DIGESTED_FIELDS.index("changes")
 
 
 def outcome_text(outcome: Outcome) -> str:
@@ -32,12 +33,13 @@ def outcome_text(outcome: Outcome) -> str:
 
 def digested_bytes(values: tuple[Any, ...]) -> bytes:
     """Return the same from the values of `DIGESTED_FIELDS`, as the digest takes it in."""
-    command_offset, command_id, *plain, changes, candidates = values
-    for change in changes:
+    plain = list(values)
+    plain[_COMMAND_ID] = values[_COMMAND_ID].hex()
+    for change in values[_CHANGES]:
         if type(change) in _WITH_MAPS:
-            changes = [_without_maps(change) for change in changes]
+            plain[_CHANGES] = [_without_maps(change) for change in values[_CHANGES]]
             break
-    return _ascii(_encode([command_offset, command_id.hex(), *plain, changes, candidates]))
+    return _ascii(_encode(plain))
 
 
 def change_text(change: Change) -> str:

@@ -70,7 +70,8 @@ def register_broker(state: ControllerState, command: RegisterBroker) -> Decision
     texts = (command.broker_address, command.ha_address, command.incarnation)
     if not command.broker_address or _any_too_long(*texts) or last_epoch >= EPOCH_MAX:
         return Decision(Refusal.INVALID_REGISTRATION)
-    highest = max(broker_set.highest_epoch_seen, last_epoch)
+    highest = broker_set.highest_epoch_seen
+    highest = highest if highest > last_epoch else last_epoch
     lost: tuple[MasterCleared | SyncStateSetAltered, ...] = ()
     if _is_unclean_start(replica, command):
         if replica.broker_id in broker_set.sync_state_set:
@@ -106,7 +107,10 @@ def clean_broker_data(state: ControllerState, command: CleanBrokerData) -> Decis
 
 
 def _any_too_long(*texts: str | None) -> bool:
-    return any(text is not None and len(text) > TEXT_CHARS_MAX for text in texts)
+    for text in texts:
+        if text is not None and len(text) > TEXT_CHARS_MAX:
+            return True
+    return False
 
 
 def _is_new_start(replica: Replica, command: RegisterBroker) -> bool:
@@ -140,23 +144,14 @@ def _registered(
 def _is_known_already(broker_set: BrokerSet, replica: Replica, new: BrokerRegistered) -> bool:
     if new.restarted_master and not broker_set.master_restarted:
         return False
-    known = (
-        replica.is_registered,
-        replica.address,
-        replica.ha_address,
-        replica.incarnation,
-        replica.clean,
-        replica.last_epoch,
-        replica.end_offset,
-    )
-    return known == (
-        True,
-        new.broker_address,
-        new.ha_address,
-        new.incarnation,
-        new.clean,
-        new.last_epoch,
-        new.end_offset,
+    return (
+        replica.is_registered
+        and replica.end_offset == new.end_offset  # What differs most often goes first.
+        and replica.last_epoch == new.last_epoch
+        and replica.incarnation == new.incarnation
+        and replica.clean == new.clean
+        and replica.address == new.broker_address
+        and replica.ha_address == new.ha_address
     )
 
 

@@ -95,14 +95,16 @@ def _surviving_members(
     broker_set: BrokerSet, members: list[Candidate], winner: Candidate, rules: Rules
 ) -> tuple[int, ...]:
     """Each live member of ours holds all that was acknowledged (S1); Java gets {master}."""
-    decisive = [member.replica for member in members]
+    for member in members:
+        if not member.replica.is_regent:
+            return (winner.broker_id,)
     if rules.java_master_resets_set:
         master = broker_set.master_broker_id
         last = broker_set.sync_state_set if master is None else (master,)
-        decisive += [r for r in broker_set.replicas if r.broker_id in last]
-    if all([replica.is_regent for replica in decisive]):
-        return tuple([member.broker_id for member in members])
-    return (winner.broker_id,)
+        for replica in broker_set.replicas:
+            if not replica.is_regent and replica.broker_id in last:
+                return (winner.broker_id,)
+    return tuple([member.broker_id for member in members])
 
 
 def _kept(broker_set: BrokerSet, candidates: tuple[Candidate, ...]) -> Election:
@@ -135,7 +137,7 @@ def _elect_designated(
         return _kept(broker_set, candidates)
     labels: tuple[str, ...] = (LABEL_DESIGNATED,)
     members = _sound_members(candidates)
-    if any([member is named for member in members]):
+    if find(members, broker_id) is not None:
         survivors = _surviving_members(broker_set, members, named, rules)
         return _won(named, candidates, None, survivors, labels, others="NOT_DESIGNATED")
     if not broker_set.has_had_master:
@@ -194,12 +196,13 @@ def _won(
     verdicts = []
     for candidate in candidates:
         if candidate is winner:
-            verdicts.append(verdict_of(candidate, "CHOSEN"))
+            verdict = "CHOSEN"
         elif order is None:
-            verdicts.append(verdict_of(candidate, absence_of(candidate) or others))
+            verdict = absence_of(candidate) or others
         else:
             against = absence_of(candidate) or _unfitness(candidate, order, eligible)
-            verdicts.append(verdict_of(candidate, against or _behind(candidate, winner, order)))
+            verdict = against or _behind(candidate, winner, order)
+        verdicts.append(verdict_of(candidate, verdict))
     return Election(winner.broker_id, members, tuple(verdicts), labels)
 
 

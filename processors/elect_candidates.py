@@ -41,15 +41,16 @@ def assess(
 ) -> tuple[Candidate, ...]:
     """Return every replica of the set with what counts about it; who asks is alive."""
     # Of several about one replica the first counts.
-    known = {entry.broker_id: entry for entry in reversed(evidence)}
+    known = {}
+    for entry in reversed(evidence):
+        known[entry.broker_id] = entry
     members = broker_set.sync_state_set
-    # Lists here and below, not generators: the fold comes by for each replica of each decision.
-    return tuple(
-        [
-            _candidate(replica, known.get(replica.broker_id), asking_id, members)
-            for replica in broker_set.replicas
-        ]
-    )
+    # Loops here and below: the fold comes by for each replica of each decision, and to begin a
+    # comprehension costs as much as three turns of it.
+    found = []
+    for replica in broker_set.replicas:
+        found.append(_candidate(replica, known.get(replica.broker_id), asking_id, members))
+    return tuple(found)
 
 
 def find(candidates: Iterable[Candidate], broker_id: int) -> Candidate | None:
@@ -64,10 +65,13 @@ def reported_epochs(
     candidates: tuple[Candidate, ...], evidence: Iterable[ReplicaEvidence], rules: Rules
 ) -> tuple[int, ...]:
     """Return the epochs that brokers of the set reported, as far as this decision knows (S7)."""
-    of_replicas = [candidate.epoch for candidate in candidates]
-    if not rules.epoch_above_all_evidence:
-        return tuple(of_replicas)
-    return (*of_replicas, *[entry.epoch for entry in evidence])
+    epochs = []
+    for candidate in candidates:
+        epochs.append(candidate.epoch)
+    if rules.epoch_above_all_evidence:
+        for entry in evidence:
+            epochs.append(entry.epoch)
+    return tuple(epochs)
 
 
 def not_considered(candidates: tuple[Candidate, ...]) -> tuple[CandidateVerdict, ...]:
@@ -103,28 +107,33 @@ def _candidate(
     replica: Replica, evidence: ReplicaEvidence | None, asking_id: int, members: tuple[int, ...]
 ) -> Candidate:
     broker_id, epoch, max_offset = replica.broker_id, replica.last_epoch, replica.end_offset
-    # Its first heartbeat may come after its question (`controller.md` 16, row 8).
-    is_alive = broker_id == asking_id
-    if evidence is None:
-        priority, liveness = ELECTION_PRIORITY_DEFAULT, NOT_ALIVE
-    else:
+    liveness = _liveness(replica, evidence, asking_id)
+    priority = ELECTION_PRIORITY_DEFAULT
+    if evidence is not None:
         priority = evidence.election_priority
-        is_of_this_start = evidence.incarnation == replica.incarnation
         # Heartbeats of an earlier start are void (S5): what it registered with counts then.
-        if is_of_this_start and evidence.epoch >= 0:
+        if evidence.epoch >= 0 and evidence.incarnation == replica.incarnation:
             epoch, max_offset = evidence.epoch, evidence.max_offset
-        if evidence.alive:
-            is_alive = is_alive or is_of_this_start or evidence.reason == REASON_ASKED
-            liveness = STALE_INCARNATION
-        else:
-            liveness = STALE_INCARNATION if evidence.reason == REASON_STALE else NOT_ALIVE
     return Candidate(
         broker_id,
         replica,
         broker_id in members,
-        is_alive,
-        ALIVE if is_alive else liveness,
+        liveness == ALIVE,
+        liveness,
         epoch,
         max_offset,
         priority,
     )
+
+
+def _liveness(replica: Replica, evidence: ReplicaEvidence | None, asking_id: int) -> str:
+    # Its first heartbeat may come after its question (`controller.md` 16, row 8).
+    if replica.broker_id == asking_id:
+        return ALIVE
+    if evidence is None:
+        return NOT_ALIVE
+    if not evidence.alive:
+        return STALE_INCARNATION if evidence.reason == REASON_STALE else NOT_ALIVE
+    if evidence.reason == REASON_ASKED or evidence.incarnation == replica.incarnation:
+        return ALIVE
+    return STALE_INCARNATION

@@ -5,8 +5,7 @@ Responsible for applying decided changes; total: what is decided has happened, s
 refuses, and a change to a set nobody knows is a no-op. Refuses to know why it was decided.
 """
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, assert_never, get_args
 
 from immutables import Map
 from msgspec.structs import replace
@@ -28,15 +27,28 @@ from events.changes import (
 )
 from processors.state import BrokerSet, ControllerState, Replica
 
+# Asked from the left, of each change of each record: the most frequent stand first.
+SetChange = (
+    SyncStateSetAltered
+    | BrokerRegistered
+    | MasterElected
+    | MasterCleared
+    | MasterAtRisk
+    | BrokerIdApplied
+    | BrokersCleaned
+    | BrokerSetImported
+)
+_OF_A_SET = get_args(SetChange)
+_BEGIN_A_SET = (BrokerIdApplied, BrokerSetImported)
+
+
 def evolve(state: ControllerState, change: Change) -> ControllerState:
     """Return the state after `change`."""
-    apply = _TO_A_SET.get(type(change))
-    if apply is not None:
-        name = change.broker_name
-        broker_set = state.sets.get(name)
-        if broker_set is None and type(change) not in _BEGIN_A_SET:
+    if isinstance(change, _OF_A_SET):
+        before = state.sets.get(change.broker_name)
+        if before is None and not isinstance(change, _BEGIN_A_SET):
             return state
-        return state.with_set(apply(broker_set, change))
+        return state.with_set(_evolve_set(before, change))
     match change:
         case LeadershipClaimed():
             return replace(
@@ -63,7 +75,30 @@ def evolve(state: ControllerState, change: Change) -> ControllerState:
                 fingerprints=tuple(change.fingerprints),
             )
         case _:
-            raise TypeError(f"{type(change).__name__} is no change")
+            assert_never(change)
+
+
+def _evolve_set(broker_set: Any, change: SetChange) -> BrokerSet:
+    """Return the set after `change`; None is a set that nobody has heard of."""
+    match change:
+        case SyncStateSetAltered():
+            return _with_altered(broker_set, change)
+        case BrokerRegistered():
+            return _with_registered(broker_set, change)
+        case MasterElected():
+            return _with_elected(broker_set, change)
+        case MasterCleared():
+            return _without_master(broker_set, change)
+        case MasterAtRisk():
+            return replace(broker_set, at_risk=True)
+        case BrokerIdApplied():
+            return _with_applied(broker_set, change)
+        case BrokersCleaned():
+            return _without_cleaned(broker_set, change)
+        case BrokerSetImported():
+            return _imported(change)
+        case _:
+            assert_never(change)
 
 
 def _with_applied(broker_set: BrokerSet | None, change: BrokerIdApplied) -> BrokerSet:
@@ -131,10 +166,6 @@ def _without_master(broker_set: BrokerSet, change: MasterCleared) -> BrokerSet:
     )
 
 
-def _with_risk(broker_set: BrokerSet, _change: MasterAtRisk) -> BrokerSet:
-    return replace(broker_set, at_risk=True)
-
-
 def _with_elected(broker_set: BrokerSet, change: MasterElected) -> BrokerSet:
     return BrokerSet(
         broker_set.cluster_name,
@@ -179,7 +210,7 @@ def _with_altered(broker_set: BrokerSet, change: SyncStateSetAltered) -> BrokerS
     )
 
 
-def _imported(_before: BrokerSet | None, change: BrokerSetImported) -> BrokerSet:
+def _imported(change: BrokerSetImported) -> BrokerSet:
     """Whatever stood there before was a tombstone or an earlier import: the decision saw to that."""
     replicas = tuple(
         Replica(one.broker_id, one.address, one.register_check_code, is_registered=True)
@@ -223,18 +254,3 @@ def _clean_again(replicas: tuple[Replica, ...], members: tuple[int, ...]) -> tup
     return tuple(
         replace(r, clean=True) if not r.clean and r.broker_id in members else r for r in replicas
     )
-
-
-# A table, not a `match`: that asks one class after the other, for each change of each record.
-_TO_A_SET: Mapping[type, Callable[[Any, Any], BrokerSet]] = {
-    BrokerIdApplied: _with_applied,
-    BrokerRegistered: _with_registered,
-    MasterElected: _with_elected,
-    MasterCleared: _without_master,
-    MasterAtRisk: _with_risk,
-    SyncStateSetAltered: _with_altered,
-    BrokersCleaned: _without_cleaned,
-    BrokerSetImported: _imported,
-}
-# These need no set that somebody has heard of.
-_BEGIN_A_SET = frozenset({BrokerIdApplied, BrokerSetImported})
