@@ -1,11 +1,14 @@
 """What must be true of the stream before a record reaches the fold (design D4)."""
 
+from collections.abc import AsyncIterator, Iterable
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from faust.types.auth import AuthProtocol
+from mode.utils.queues import ThrowableQueue
 
-from processors.faust_worker import FaustWorker, broker_urls, credentials
+from processors.faust_worker import COMPANY_MAX, FaustWorker, broker_urls, credentials
 
 
 class Fold:
@@ -60,3 +63,47 @@ def test_security_settings_become_fausts_credentials() -> None:
     assert credentials({"security.protocol": "SSL"}).protocol is AuthProtocol.SSL  # type: ignore[union-attr]
     with pytest.raises(ValueError, match="not known"):
         credentials({"security.protocol": "TELEPATHY"})
+
+
+class Arrivals:
+    """A stream as Faust makes it for an agent: one event at a time out of the queue of its channel."""
+
+    def __init__(self, worker: FaustWorker, offsets: Iterable[int]) -> None:
+        self.queue = ThrowableQueue(flow_control=worker.app.flow_control)
+        self.channel = self
+        self.turns = 0
+        for offset in offsets:
+            self.queue.put_nowait(SimpleNamespace(message=SimpleNamespace(offset=offset, value=b"")))
+
+    async def events(self) -> AsyncIterator[object]:
+        while not self.queue.empty():
+            self.turns += 1
+            yield await self.queue.get()
+
+
+async def test_records_that_are_here_already_are_taken_along_in_order(tmp_path: Path) -> None:
+    fold = Fold(tmp_path)
+    fold.worker.app.flow_control.resume()
+    arrivals = Arrivals(fold.worker, range(3, 3 + 3 * (COMPANY_MAX + 1)))
+    await fold.worker._drive(arrivals)
+    assert arrivals.turns == 3
+    assert fold.taken == list(range(5, 3 + 3 * (COMPANY_MAX + 1))) and fold.failures == []
+    assert fold.worker.delivered == 3 * (COMPANY_MAX + 1)
+    assert fold.worker.position == fold.next_offset
+
+
+async def test_nothing_is_taken_along_while_partitions_are_given_out_anew(tmp_path: Path) -> None:
+    fold = Fold(tmp_path)
+    arrivals = Arrivals(fold.worker, (5, 6))
+    fold.worker.app.flow_control.suspend()
+    await fold.worker._drive(arrivals)
+    assert arrivals.turns == 2 and fold.taken == [5, 6]
+
+
+async def test_what_faust_throws_at_the_agent_is_not_swallowed(tmp_path: Path) -> None:
+    fold = Fold(tmp_path)
+    fold.worker.app.flow_control.resume()
+    arrivals = Arrivals(fold.worker, (5, 6))
+    arrivals.queue._throw(KeyError("thrown"))
+    with pytest.raises(KeyError):
+        await fold.worker._drive(arrivals)
