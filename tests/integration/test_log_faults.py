@@ -81,7 +81,7 @@ async def decide(controllers: Controllers, name: str, broker_set: str) -> None:
         await asyncio.sleep(0.05)
 
 
-async def test_a_topic_that_is_made_anew_under_running_controllers_stops_them(
+async def test_a_topic_that_is_made_anew_gone_or_somebody_elses_stops_running_controllers_and_every_start(
     controllers: Controllers, own_kafka: LocalKafka, admin: AdminClient
 ) -> None:
     await leader_of_two(controllers)
@@ -90,42 +90,23 @@ async def test_a_topic_that_is_made_anew_under_running_controllers_stops_them(
     for name in ("c1", "c2"):
         code, said = controllers.wait_end(name)
         assert code == EXIT_HALTED and "deleted and made anew" in said and "rebuild --from-delta" in said, said
-    controllers.start("c1")
-    code, said = controllers.wait_end("c1")
-    assert code == EXIT_HALTED and "was cut or made anew" in said, said
-
-
-async def test_records_deleted_under_a_running_controller_stop_it_and_every_start(
-    controllers: Controllers, admin: AdminClient
-) -> None:
-    controllers.start("c1")
-    await controllers.until(lambda all_: all_["c1"]["role"] == "active", "it leads")
-    for future in admin.delete_records([TopicPartition(COMMANDS_TOPIC, 0, 1)]).values():
-        future.result(20)
-    for _ in range(2):
-        code, said = controllers.wait_end("c1")
-        assert code == EXIT_HALTED and "begins at offset 1: its beginning was deleted" in said, said
-        controllers.start("c1")
-
-
-async def test_a_log_that_is_gone_or_somebody_elses_is_refused_at_the_start(
-    controllers: Controllers, own_kafka: LocalKafka, admin: AdminClient
-) -> None:
-    controllers.start("c1")
-    await controllers.until(lambda all_: all_["c1"]["role"] == "active", "it leads")
-    assert controllers.end("c1", signal.SIGTERM) == 0
+    refused(controllers, "was cut or made anew")
     await delete(admin, COMMANDS_TOPIC)
-    controllers.start("c1")
-    code, said = controllers.wait_end("c1")
-    assert code == EXIT_HALTED and "has no topic regent.commands, but its records were applied" in said, said
+    refused(controllers, "has no topic regent.commands, but its records were applied")
     make_anew(own_kafka.bootstrap)
     stranger = Producer({"bootstrap.servers": own_kafka.bootstrap})
     for _ in range(10):
         stranger.produce(COMMANDS_TOPIC, b"an order for two pizzas", partition=0)
     assert stranger.flush(20) == 0
+    refused(controllers, "record 0 of regent.commands is not a ClusterFormed")
+
+
+def refused(controllers: Controllers, reason: str) -> None:
+    """A start ends at once, and says why."""
+    seen = len(controllers.said("c1"))
     controllers.start("c1")
     code, said = controllers.wait_end("c1")
-    assert code == EXIT_HALTED and "record 0 of regent.commands is not a ClusterFormed" in said, said
+    assert code == EXIT_HALTED and reason in said[seen:], said
 
 
 PLANTED = """
@@ -139,7 +120,9 @@ fold.Folder.apply = stumble
 """
 
 
-async def test_an_unexpected_exception_ends_the_process_and_the_standby_takes_over(controllers: Controllers) -> None:
+async def test_an_unexpected_exception_ends_the_process_the_standby_takes_over_and_ends_when_the_beginning_is_deleted(
+    controllers: Controllers, admin: AdminClient
+) -> None:
     controllers.start("c1", PLANTED)
     await controllers.until(lambda all_: all_["c1"]["role"] == "active", "the one with the error leads")
     controllers.start("c2")
@@ -148,6 +131,11 @@ async def test_an_unexpected_exception_ends_the_process_and_the_standby_takes_ov
     code, said = controllers.wait_end("c1")
     assert code == EXIT_HALTED and "planted" in said
     await controllers.until(lambda all_: all_["c2"]["role"] == "active", "the standby leads")
+    for future in admin.delete_records([TopicPartition(COMMANDS_TOPIC, 0, 1)]).values():
+        future.result(20)
+    code, said = controllers.wait_end("c2")
+    assert code == EXIT_HALTED and "begins at offset 1: its beginning was deleted" in said, said
+    refused(controllers, "begins at offset 1: its beginning was deleted")
 
 
 async def test_a_storm_of_rebalances_skips_nothing_and_applies_nothing_twice(
@@ -221,6 +209,29 @@ async def test_a_worker_that_is_stuck_is_helped_and_then_the_process_ends_and_go
     await controllers.until(
         lambda all_: all_["c1"]["role"] == "active" and {"stick", "after", "and-after"} <= set(all_["c1"]["sets"]), "it goes on"
     )
+
+
+async def test_a_controller_without_a_snapshot_begins_with_the_one_of_another(controllers: Controllers, tmp_path: Path) -> None:
+    """Fetched over HTTP, proven by the published digest, and the rest folded from the log (D4)."""
+    gives_out = f"127.0.0.1:{free_port()}"
+    for name, line in (("c1", f'http_listen = "{gives_out}"'), ("c2", f'peers_http = {{ c1 = "{gives_out}" }}\nsnapshot_fetch_gap = 5')):
+        config = tmp_path / f"{name}.toml"
+        config.write_text(f"{line}\n{config.read_text()}")
+    controllers.start("c1")
+    await controllers.until(lambda all_: all_["c1"]["role"] == "active", "it leads")
+    decided = 0
+    while decided < 15 or not list((tmp_path / "c1" / "snapshots").glob("snapshot-*.bin")):
+        await decide(controllers, "c1", f"set-{decided}")
+        decided += 1
+    await controllers.until(lambda all_: all_["c1"]["published_offset"] == all_["c1"]["applied_offset"], "all is published")
+    controllers.start("c2")
+    await controllers.both_follow()
+    await controllers.until(
+        lambda all_: len({(one["applied_offset"], one["digest"]) for one in all_.values()}) == 1
+        and all(len(one["sets"]) == decided for one in all_.values()),
+        "both agree",
+    )  # fmt: skip
+    assert "fetched from c1" in controllers.said("c2") and "the whole log is folded" not in controllers.said("c2")
 
 
 async def test_a_name_server_with_a_controller_inside_lives_and_ends_with_it(
