@@ -104,18 +104,29 @@ class Operator:
         known = state.sets.get(self.cluster.set_name)
         if known is None or known.master_broker_id is None:
             return False
+        carried = self._carried()
         evidence = tuple(
             ReplicaEvidence(one.broker_id, lives, "heartbeat" if lives else "heartbeat_expired", incarnation=one.incarnation)
             for one in known.replicas
-            for lives in (one.broker_id != known.master_broker_id,)
+            for lives in (one.broker_id != known.master_broker_id and one.broker_id in carried,)
         )  # fmt: skip
         command = ElectMaster(
             self._envelope(state), known.cluster_name, known.broker_name, -1, False,
             known.master_epoch, known.sync_state_set_epoch, evidence,
         )  # fmt: skip
         late_ms = self.world.between(*SUSPICION_LATE_MS)
-        self.world.after(late_ms, lambda: self._append(lambda: encode(command)))
+
+        def say() -> None:
+            # An id whose disk was lost in the meantime is nobody's: no controller would hear it.
+            if carried <= self._carried():
+                self._append(lambda: encode(command))
+
+        self.world.after(late_ms, say)
         return True
+
+    def _carried(self) -> set[int]:
+        """Ids that some broker has on its disk: those that could have sent a heartbeat."""
+        return {node.broker_id for node in self.cluster.brokers if node.broker_id is not None}
 
     # -- records that no controller would write ----------------------------------------------------
 
