@@ -35,6 +35,10 @@ LABELS = ("REPEAT", "DESIGNATED")
 
 NOT_PRODUCED: Mapping[str, str] = {
     "refusal.NOT_FORMED": "needs a stranger's record at offset 0, before any controller; such a log is refused by all of them",
+    **dict.fromkeys(
+        ("refusal.IMPORT_CONFLICT", "refusal.IMPORT_INVALID", "refusal.IMPORT_UNKNOWN"),
+        "nothing is imported into a set whose brokers' bytes are watched here; tests/conformance, tests/property and interop do it",
+    ),
     "election.master_cleaned": "cleaning a master clears it in the same command, so a set never names a master it has forgotten",
 }
 """What no world can produce, and why."""
