@@ -263,7 +263,7 @@ def test_a_one_way_request_is_never_answered(controller: Controller) -> None:
         peer.tell(code, fields, b'["oneway"]')
         peer.tell(code, {}, b"\xff")
     # Whatever came of them has been decided before this is.
-    assert peer.ask(1004, {"brokerName": "oneway"}).code == 0
+    assert peer.ask(1004, {"brokerName": "oneway"}).code in (0, 2008)  # 1011 was among them
     assert peer.unexpected == []
 
 
