@@ -23,6 +23,7 @@ from brokers.config import BrokerConfig
 from brokers.controller_messages import Introduction
 from brokers.event_reporter import EventReporter
 from brokers.ha.epoch_file import EpochFileError
+from brokers.ha_lookup import HaLookup
 from brokers.identity_file import IdentityFileError, IdentityFiles
 from brokers.local_replica import LocalReplica
 from brokers.log.commit_log import LogError
@@ -127,7 +128,10 @@ class BrokerProcess:
     def _make_service(self) -> None:
         config, tables, roles = self.config, self.tables, self.roles
         self.switch = RoleSwitch(config, roles, tables, self.replica, self.forwarder)
-        self.name_servers = NameServers(config.name_servers, self.switch.route_entry, config.name_server_register_ms)
+        self.lookup = HaLookup(self.client, lambda: self.name_servers.changed(), self.replica.ha_address_told)
+        self.name_servers = NameServers(
+            config.name_servers, self.switch.route_entry, config.name_server_register_ms, self.lookup.name_server_said
+        )
         self.changes = TopicChanges(
             tables, roles, self.client, self.clock, self.switch.other_members, self.name_servers.register,
             config.auto_create_topics,
@@ -199,8 +203,9 @@ class BrokerProcess:
         self.switch.attach(core, lambda: self.membership.replicas, self.reporter.report)
         membership = self.membership
         hooks = ReplicaHooks(
-            self.switch.changed, membership.propose, membership.ask, self.service.confirmed, self.reporter.report
-        )
+            self.switch.changed, membership.propose, membership.ask, self.service.confirmed, self.reporter.report,
+            ask_ha_address=self.lookup.ask,
+        )  # fmt: skip
         try:
             self.replica.run(core, hooks)
         except OSError as error:
@@ -260,6 +265,7 @@ class BrokerProcess:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self.lookup.close()
         await self.name_servers.close(self.switch.route_entry())
         self.reporter.report("BrokerStopped", {"reason": reason})
         if self.replica.driver is not None:

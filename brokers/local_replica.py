@@ -24,6 +24,7 @@ from brokers.remoting.connection import split_address
 from brokers.replica.config import ReplicaConfig
 from brokers.replica.core import ReplicaCore
 from brokers.replica.driver import ReplicaDriver
+from brokers.replica.ha_address import Word
 from brokers.replica.hooks import ReplicaHooks
 from brokers.replica.roles import RoleNotice
 from brokers.replica.waiters import Confirmation
@@ -125,6 +126,10 @@ class LocalReplica:
     def notice(self, notice: RoleNotice) -> None:
         if self.driver is not None:
             self.driver.notice(notice)
+
+    def ha_address_told(self, master_address: str, ha_address: str, word: Word) -> None:
+        if self.driver is not None:
+            self.driver.ha_address_told(master_address, ha_address, word)
 
     def leads(self) -> bool:
         return self.driver is not None and self.driver.core.is_master

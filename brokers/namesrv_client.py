@@ -1,7 +1,8 @@
 """The way to the name servers: this broker's place in the routes (`broker-wire-and-storage.md` 4.1).
 
 Responsible for: registering at every name server over a kept connection, every period and at once on a change,
-again after a lost connection; unregistering at the end. Refuses to know: roles and topics, which it is given.
+again after a lost connection; unregistering at the end; passing on which master the answers name.
+Refuses to know: roles and topics, which it is given; what becomes of the master it hears of.
 """
 
 from __future__ import annotations
@@ -73,10 +74,15 @@ class _Session:
 
 
 class NameServers:
-    """All name servers. `entry()` gives what to register now, None while this broker has no place in the routes."""
+    """All name servers. `entry()` gives what to register now, None while this broker has no place in the routes;
+    `on_master(address, HA address)` hears of the master that a slave's answer names."""
 
-    def __init__(self, addresses: Iterable[str], entry: Callable[[], RouteEntry | None], period_ms: int) -> None:
+    def __init__(
+        self, addresses: Iterable[str], entry: Callable[[], RouteEntry | None], period_ms: int,
+        on_master: Callable[[str, str], None] = lambda address, ha_address: None,
+    ) -> None:  # fmt: skip
         self._entry = entry
+        self._on_master = on_master
         self._period_ms = period_ms
         self._sessions = {address: _Session(address) for address in addresses}
         self._client = RemotingClient(on_close=self._connection_closed)
@@ -156,7 +162,11 @@ class NameServers:
             return False
         if answer.code != ResponseCode.SUCCESS:
             _log.warning("name server %s refused the registration: %s %s", address, answer.code, answer.remark)
-        return answer.code == ResponseCode.SUCCESS
+            return False
+        master, ha_address = answer.ext.get("masterAddr"), answer.ext.get("haServerAddr")
+        if master and ha_address:
+            self._on_master(master, ha_address)
+        return True
 
     def _connection_closed(self, connection: Connection) -> None:
         session = self._sessions.get(str(connection.attributes.get("name_server")))

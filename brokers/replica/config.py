@@ -28,6 +28,8 @@ class ReplicaConfig:
     join_failed_backoff_ms: int = 2000
     propose_retry_ms: int = 200
     ask_controller_ms: int = 1000
+    ask_ha_address_ms: int = 500
+    ha_address_guess_after_ms: int = 3000
     stall_ms: int = 300
     batch_bytes: int = BATCH_BYTES
     unacked_bytes_max: int = UNACKED_BYTES_MAX

@@ -13,6 +13,7 @@ from __future__ import annotations
 from brokers.ha.epochs import EpochHistory
 from brokers.replica.config import ReplicaConfig
 from brokers.replica.effects import CloseLink, Effect
+from brokers.replica.ha_address import Word
 from brokers.replica.replica_log import ReplicaLog
 from brokers.replica.roles import Role, RoleNotice
 from brokers.replica.transitions import RoleTransitions
@@ -184,6 +185,11 @@ class ReplicaCore:
         if self._roles.master is not None and link_id in self._roles.master.links:
             return self._roles.master.link_flow(link_id, blocked=blocked, now_ms=now_ms)
         return []
+
+    def ha_address_told(self, master_address: str, ha_address: str, word: Word, now_ms: int) -> list[Effect]:
+        """Answer to AskHaAddress, or news that nobody asked for: where that master takes links."""
+        self._now_ms = now_ms
+        return self._roles.ha_address_told(master_address, ha_address, word, now_ms)
 
     def connect_failed(self, now_ms: int) -> list[Effect]:
         self._now_ms = now_ms

@@ -38,6 +38,7 @@ from brokers.ha.transport import HaTransport
 from brokers.log.commit_log import LogError
 from brokers.replica import effects as fx
 from brokers.replica.core import ReplicaCore
+from brokers.replica.ha_address import Word
 from brokers.replica.hooks import AlterResult, BrokerTeller, ReplicaHooks
 from brokers.replica.roles import RoleNotice
 from brokers.replica.store_port import ReplicaStore, cut
@@ -109,6 +110,10 @@ class ReplicaDriver:
     def notice(self, notice: RoleNotice) -> None:
         """Whatever the controller said about the set."""
         self._step(self.core.on_role_notice, notice)
+
+    def ha_address_told(self, master_address: str, ha_address: str, word: Word) -> None:
+        """Somebody says where that master takes HA links."""
+        self._step(self.core.ha_address_told, master_address, ha_address, word)
 
     def can_accept_writes(self) -> str | None:
         """Why a write must be refused now; None when it may be put into the store at once."""
@@ -253,6 +258,8 @@ class ReplicaDriver:
                 self._teller.propose(effect, f"{self.core.incarnation}/{self.core.broker_id}")
             case fx.AskController(elect):
                 self._hooks.ask_controller(elect)
+            case fx.AskHaAddress(master_address):
+                self._hooks.ask_ha_address(master_address)
 
     def _on_alter_result(self, token: int, result: AlterResult) -> None:
         answer = (token, result.code, result.members, result.set_epoch, result.master_epoch)

@@ -104,6 +104,14 @@ class AskController:
 
 
 @dataclass(frozen=True, slots=True)
+class AskHaAddress:
+    """Ask who may know where `master_address` takes HA links: itself, the name servers. Answered by
+    `ha_address_told`, if at all."""
+
+    master_address: str
+
+
+@dataclass(frozen=True, slots=True)
 class RoleChanged:
     """The replica acts in this role from now on. `role`: FENCED, MASTER, SLAVE."""
 
@@ -144,6 +152,7 @@ Effect = (
     | ConfirmMoved
     | ProposeSyncSet
     | AskController
+    | AskHaAddress
     | RoleChanged
     | ReportEvent
     | AbortWaiters

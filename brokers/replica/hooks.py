@@ -42,6 +42,7 @@ class ReplicaHooks:
     report: Callable[[str, dict[str, object]], None]
     on_storage_failed: Callable[[str], None] = lambda reason: None  # the replica is fenced for good
     on_broken: Callable[[BaseException], None] = lambda error: None  # this process cannot go on
+    ask_ha_address: Callable[[str], None] = lambda master_address: None
 
 
 class BrokerTeller:

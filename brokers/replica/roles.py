@@ -25,7 +25,7 @@ class RoleNotice:
     `members` and `set_epoch` are None when the message did not carry them; `replicas`: broker id to
     address; `at_risk`: the election knowingly chose among unclean replicas; `source`: where it came
     from, for the events. `regent_master` False: a Java master, whose epoch entries may lag behind the
-    controller's epoch (broker-wire-and-storage.md 2.7).
+    controller's epoch (broker-wire-and-storage.md 2.7), and whose `master_ha_address` is but a guess.
     """
 
     master_id: int | None

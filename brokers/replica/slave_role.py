@@ -23,6 +23,7 @@ from brokers.ha.slave_link import (
 from brokers.replica.config import ReplicaConfig
 from brokers.replica.effects import (
     AskController,
+    AskHaAddress,
     CloseLink,
     ConnectHa,
     Effect,
@@ -30,6 +31,7 @@ from brokers.replica.effects import (
     SendBytes,
     TruncateLog,
 )
+from brokers.replica.ha_address import HaAddress, Word
 from brokers.replica.replica_log import ReplicaLog
 
 
@@ -45,11 +47,13 @@ class SlaveRole:
         master_id: int,
         epoch: int,
         strict_epoch: bool,
-        ha_address: str | None,
+        ha_address: HaAddress,
         now_ms: int,
+        master_address: str = "",
     ) -> None:
         """`strict_epoch`: the master's newest entry must be `epoch` (true of Regent masters, S13)."""
         self.master_id = master_id
+        self.master_address = master_address
         self.ha_address = ha_address
         self.link_id: int | None = None
         self.caught_up = False
@@ -63,26 +67,57 @@ class SlaveRole:
         self._backoff_ms = config.reconnect_backoff_min_ms
         self._retry_at_ms = now_ms
         self._ask_at_ms = now_ms + config.ask_controller_ms
+        self._ask_ha_at_ms = now_ms
 
     # -- connecting -------------------------------------------------------------------------------
 
     def connect(self, now_ms: int) -> list[Effect]:
         """Connect if it is time and there is somewhere to connect to."""
         idle = self.link_id is None and not self._connecting
-        if not idle or self.ha_address is None or now_ms < self._retry_at_ms:
+        if not idle:
             return []
+        address = self.ha_address.at(now_ms)
+        effects = self._ask_for_address(now_ms)
+        if address is None or now_ms < self._retry_at_ms:
+            return effects
         self._connecting = True
-        return [ConnectHa(self.ha_address)]
+        return [*effects, ConnectHa(address)]
+
+    def _ask_for_address(self, now_ms: int) -> list[Effect]:
+        """Where there is no link, what was told may be wrong by now as well."""
+        if self.ha_address.is_certain or now_ms < self._ask_ha_at_ms:
+            return []
+        self._ask_ha_at_ms = now_ms + self._config.ask_ha_address_ms
+        return [AskHaAddress(self.master_address)]
 
     def move_to(self, ha_address: str, now_ms: int) -> list[Effect]:
-        """The master is reached at another address (or at last at one)."""
-        if ha_address == self.ha_address:
-            self._retry_at_ms = now_ms  # news of the master: no reason to wait any longer
-            return self.connect(now_ms)
-        self.ha_address = ha_address
-        self._connecting = False
+        """The controller says where the master is reached."""
+        return self._take_address(ha_address, Word.CONTROLLER, now_ms)
+
+    def hear_address(self, ha_address: str, word: Word, now_ms: int) -> list[Effect]:
+        """Somebody else says where the master is reached. A link that is up says more than that."""
+        if self.link_id is not None:
+            return []
+        return self._take_address(ha_address, word, now_ms)
+
+    def _take_address(self, ha_address: str, word: Word, now_ms: int) -> list[Effect]:
+        effects: list[Effect] = []
+        if self.ha_address.tell(ha_address, word):
+            self._connecting = False
+            effects = self.close("the master moved", now_ms)
+        elif word is not Word.CONTROLLER:
+            return []
+        self._retry_at_ms = now_ms  # news of the master: no reason to wait any longer
+        return effects + self.connect(now_ms)
+
+    def master_heard(self, master_address: str, guess: str | None, now_ms: int) -> list[Effect]:
+        """The controller names the master again, but not where it takes links."""
+        if master_address != self.master_address:
+            self.master_address, self._connecting = master_address, False
+            self.ha_address.guess_again(guess, now_ms + self._config.ha_address_guess_after_ms)
+            self._ask_ha_at_ms = now_ms
         self._retry_at_ms = now_ms
-        return self.close("the master moved", now_ms) + self.connect(now_ms)
+        return self.connect(now_ms)
 
     def connect_failed(self, now_ms: int) -> None:
         self._connecting = False

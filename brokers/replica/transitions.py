@@ -18,6 +18,7 @@ from brokers.replica.effects import (
     ReportEvent,
     RoleChanged,
 )
+from brokers.replica.ha_address import HaAddress, Word
 from brokers.replica.master_role import MasterRole
 from brokers.replica.replica_log import ReplicaLog
 from brokers.replica.roles import Role, RoleNotice, Standing, Verdict, judge
@@ -100,9 +101,17 @@ class RoleTransitions:
         self.master_address = notice.master_address or self.master_address
         if self.master is not None and notice.members is not None and notice.set_epoch is not None:
             return self.master.learn_set(notice.members, notice.set_epoch, now_ms)
-        if self.slave is not None and notice.master_ha_address is not None:
-            return self.slave.move_to(notice.master_ha_address, now_ms)
-        return []
+        if self.slave is None:
+            return []
+        if not notice.regent_master:
+            return self.slave.master_heard(self.master_address or "", notice.master_ha_address, now_ms)
+        return self.slave.move_to(notice.master_ha_address, now_ms) if notice.master_ha_address else []
+
+    def ha_address_told(self, master_address: str, ha_address: str, word: Word, now_ms: int) -> list[Effect]:
+        """Somebody knows where a master takes links; it may be one of former times."""
+        if self.slave is None or master_address != self.master_address:
+            return []
+        return self.slave.hear_address(ha_address, word, now_ms)
 
     def _note_members(self, notice: RoleNotice) -> None:
         if notice.replicas:
@@ -171,10 +180,16 @@ class RoleTransitions:
             master_id=notice.master_id,
             epoch=notice.master_epoch,
             strict_epoch=notice.regent_master,
-            ha_address=notice.master_ha_address,
+            ha_address=self._ha_address_of(notice, now_ms),
             now_ms=now_ms,
+            master_address=notice.master_address or "",
         )
         return effects + self._role_effects(notice.source) + self.slave.connect(now_ms)
+
+    def _ha_address_of(self, notice: RoleNotice, now_ms: int) -> HaAddress:
+        if notice.regent_master:
+            return HaAddress(notice.master_ha_address)
+        return HaAddress(None, notice.master_ha_address, now_ms + self._config.ha_address_guess_after_ms)
 
     def _become_fenced(self, notice: RoleNotice, now_ms: int) -> list[Effect]:
         effects = self._log.see_epoch(notice.master_epoch)

@@ -1,4 +1,4 @@
-"""What operators and other processes ask a broker about itself: 19002, 1007, 907, 28, 26 (`controller.md` 3.13).
+"""What operators and other processes ask a broker about itself: 19002, 1007, 906, 907, 28, 26 (`controller.md` 3.13).
 
 Responsible for: these answers, from facts it is given. Refuses to know: where the facts come from, how they change.
 """
@@ -83,6 +83,7 @@ class AdminRequests:
         self.handlers: Mapping[int, Callable[[Connection, RemotingCommand], RemotingCommand]] = {
             RequestCode.REGENT_PROCESS_STATUS: self.process_status,
             RequestCode.GET_BROKER_EPOCH_CACHE: self._epoch_cache,
+            RequestCode.EXCHANGE_BROKER_HA_INFO: self._ha_address,
             RequestCode.GET_BROKER_HA_STATUS: self._ha_status,
             RequestCode.GET_BROKER_RUNTIME_INFO: self._runtime_info,
             RequestCode.GET_BROKER_CONFIG: self._broker_config,
@@ -94,6 +95,13 @@ class AdminRequests:
 
     def _epoch_cache(self, _connection: Connection, request: RemotingCommand) -> RemotingCommand:
         return request.reply(body=fastjson.dumps(epoch_cache(self._status(), self._epochs())))
+
+    def _ha_address(self, _connection: Connection, request: RemotingCommand) -> RemotingCommand:
+        """906: where a master takes links. Who is none says nothing, and is told nothing: it hears the controller only."""
+        status = self._status()
+        if status.role != "MASTER" or request.ext.get("masterHaAddress"):
+            return request.reply()
+        return request.reply(ext={"masterHaAddress": status.ha_address, "masterAddress": status.address})
 
     def _ha_status(self, _connection: Connection, request: RemotingCommand) -> RemotingCommand:
         status = self._status()

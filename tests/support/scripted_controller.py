@@ -27,6 +27,7 @@ class ScriptedController:
         self.heard: list[RemotingCommand] = []
         self.silent_codes: set[int] = set()
         self.refuse: dict[int, int] = {}
+        self.knows_ha_addresses = True  # False: as a Java controller, or a master that is a Java broker
 
     async def start(self) -> str:
         await self.server.start()
@@ -66,7 +67,9 @@ class ScriptedController:
         fields = {"masterEpoch": str(self.epoch), "syncStateSetEpoch": str(self.set_epoch)}
         if self.master is not None and self.master in self.addresses:
             address, ha_address = self.addresses[self.master]
-            fields |= {"masterBrokerId": str(self.master), "masterAddress": address, "regentMasterHaAddress": ha_address}
+            fields |= {"masterBrokerId": str(self.master), "masterAddress": address}
+            if self.knows_ha_addresses:
+                fields["regentMasterHaAddress"] = ha_address
         return fields
 
     def _body(self) -> bytes:

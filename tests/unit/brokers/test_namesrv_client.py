@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 
 from brokers.namesrv_client import NameServers, RouteEntry
 from brokers.remoting import fastjson
@@ -85,6 +86,23 @@ async def test_a_restarted_name_server_is_registered_at_again() -> None:
     await servers.close(None)
     await client.close()
     await again.close()
+
+
+async def test_a_slave_hears_which_master_a_name_server_knows_and_where_it_takes_links() -> None:
+    server, heard = await name_server(), []
+    address = f"127.0.0.1:{server.port}"
+    slave = replace(entry(2), address="127.0.0.1:20911", ha_address="127.0.0.1:20912")
+    servers = NameServers([address], lambda: slave, 60_000, lambda *told: heard.append(told))
+    servers.start()
+    assert await servers.register() == 1 and not heard
+    master = NameServers([address], lambda: replace(entry(0), ha_address="127.0.0.1:4711"), 60_000, lambda *told: heard.append(("master", told)))
+    master.start()
+    await master.register()
+    assert await servers.register() == 1
+    assert heard == [("127.0.0.1:10911", "127.0.0.1:4711")]
+    for each in (servers, master):
+        await each.close(None)
+    await server.close()
 
 
 async def test_without_a_place_in_the_routes_nothing_is_sent() -> None:

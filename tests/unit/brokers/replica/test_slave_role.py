@@ -6,6 +6,7 @@ from brokers.ha.epochs import EpochHistory
 from brokers.ha.frames import MasterHandshake, Transfer
 from brokers.replica import effects as fx
 from brokers.replica.config import ReplicaConfig
+from brokers.replica.ha_address import HaAddress, Word
 from brokers.replica.replica_log import ReplicaLog
 from brokers.replica.slave_role import SlaveRole
 
@@ -16,8 +17,9 @@ CONFIG = ReplicaConfig(file_bytes=1000)
 def slave(address: str | None = "m:1", *, strict: bool = True, end: int = 0, epochs: EpochHistory = H()) -> SlaveRole:
     log = ReplicaLog(epochs=epochs, end_offset=end, min_offset=0, confirm_offset=0, epoch_seen=4)
     return SlaveRole(
-        CONFIG, log, broker_id=2, master_id=1, epoch=4, strict_epoch=strict, ha_address=address, now_ms=0
-    )
+        CONFIG, log, broker_id=2, master_id=1, epoch=4, strict_epoch=strict, ha_address=HaAddress(address), now_ms=0,
+        master_address="m:0",
+    )  # fmt: skip
 
 
 def kinds(effects: list[fx.Effect]) -> list[str]:
@@ -40,8 +42,49 @@ def test_it_connects_at_once_and_once() -> None:
 
 def test_without_an_address_it_waits_for_one() -> None:
     role = slave(None)
-    assert role.connect(0) == [] and role.tick(100) == []
+    assert role.connect(0) == [fx.AskHaAddress("m:0")] and role.tick(100) == []
     assert role.move_to("m:2", 200) == [fx.ConnectHa("m:2")]
+
+
+def java_slave(guess_at_ms: int = 3000) -> SlaveRole:
+    role = slave(None, strict=False)
+    role.ha_address = HaAddress(None, "m:1", guess_at_ms)
+    return role
+
+
+def test_where_a_java_master_takes_links_is_asked_until_there_is_a_link() -> None:
+    role = java_slave()
+    assert role.connect(0) == [fx.AskHaAddress("m:0")]
+    assert role.tick(499) == [] and role.tick(500) == [fx.AskHaAddress("m:0")]
+    assert role.hear_address("m:7", Word.NAME_SERVER, 510) == [fx.ConnectHa("m:7")]
+    assert role.hear_address("m:7", Word.NAME_SERVER, 511) == []
+    role.connect_failed(520)
+    assert fx.AskHaAddress("m:0") in role.tick(1000) + role.tick(1100)
+
+
+def test_the_usual_port_is_tried_when_nobody_says_another() -> None:
+    role = java_slave(guess_at_ms=3000)
+    role.connect(0)
+    assert not [item for item in role.tick(2999) if isinstance(item, fx.ConnectHa)]
+    assert fx.ConnectHa("m:1") in role.tick(3000)
+    assert role.hear_address("m:7", Word.NAME_SERVER, 3001) == [fx.ConnectHa("m:7")]
+
+
+def test_hearsay_does_not_end_a_link() -> None:
+    role = java_slave()
+    role.hear_address("m:7", Word.MASTER, 0)
+    role.link_opened(5, 0)
+    assert role.hear_address("m:8", Word.MASTER, 1) == [] and role.link_id == 5
+    assert role.master_heard("m:0", "m:1", 2) == [] and role.link_id == 5
+
+
+def test_an_address_told_of_a_master_that_moved_is_forgotten() -> None:
+    role = java_slave()
+    role.hear_address("m:7", Word.MASTER, 0)
+    role.connect_failed(1)
+    assert role.master_heard("n:0", "n:1", 2) == [fx.AskHaAddress("n:0")]
+    assert role.connect(2999) == [fx.AskHaAddress("n:0")]
+    assert fx.ConnectHa("n:1") in role.connect(3002)
 
 
 def test_news_of_the_same_address_end_the_backoff() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from brokers.ha.epochs import EpochHistory
 from brokers.replica import effects as fx
 from brokers.replica.config import ReplicaConfig
+from brokers.replica.ha_address import Word
 from brokers.replica.replica_log import ReplicaLog
 from brokers.replica.roles import Role, RoleNotice
 from brokers.replica.transitions import RoleTransitions
@@ -80,6 +81,28 @@ def test_while_fenced_it_asks_again_and_stops_asking_in_a_role() -> None:
     one.on_notice(notice(2, 3), 2100)
     one.step_down("test", "test", 2200)
     assert one.tick_fenced(9000) == []
+
+
+def test_of_a_java_master_only_its_own_present_address_is_heard() -> None:
+    one = roles()
+    effects = one.on_notice(notice(2, 2, regent_master=False), 0)
+    assert effects[-1] == fx.AskHaAddress("h:2")
+    assert one.ha_address_told("h:1", "h:77", Word.NAME_SERVER, 1) == []  # a name server that knows the old master
+    assert one.ha_address_told("h:2", "h:88", Word.NAME_SERVER, 2) == [fx.ConnectHa("h:88")]
+    assert one.on_notice(notice(2, 2, regent_master=False), 3) == []  # the controller's guess moves nothing
+
+
+def test_where_a_regent_master_takes_links_only_the_controller_says() -> None:
+    one = roles()
+    assert one.on_notice(notice(2, 2), 0)[-1] == fx.ConnectHa("h:29")
+    assert one.ha_address_told("h:2", "h:88", Word.MASTER, 2) == []
+
+
+def test_an_address_told_to_a_master_or_a_fenced_replica_is_no_news() -> None:
+    one = roles()
+    assert one.ha_address_told("h:2", "h:88", Word.MASTER, 0) == []
+    promoted(one)
+    assert one.ha_address_told("h:1", "h:88", Word.MASTER, 0) == []
 
 
 def test_an_older_set_is_not_taken_over_by_a_follower() -> None:

@@ -16,10 +16,15 @@ STATUS = BrokerStatus(
 EPOCHS = EpochHistory.from_pairs([(1, 0), (2, 100)])
 
 
-def ask(code: int, status: BrokerStatus = STATUS) -> object:
+def answer_to(request: RemotingCommand, status: BrokerStatus = STATUS) -> RemotingCommand:
     admin = AdminRequests(lambda: status, lambda: EPOCHS, {"broker_name": "b", "kafka": {"sasl.password": "secret"}})
-    answer = admin.handlers[code](None, RemotingCommand.request(code))  # type: ignore[arg-type]
+    answer = admin.handlers[request.code](None, request)  # type: ignore[arg-type]
     assert answer.code == 0
+    return answer
+
+
+def ask(code: int, status: BrokerStatus = STATUS) -> object:
+    answer = answer_to(RemotingCommand.request(code), status)
     return fastjson.loads(answer.body) if code != 26 else answer.body
 
 
@@ -42,6 +47,13 @@ def test_ha_status_and_runtime_info_have_what_admin_tools_read() -> None:
     ha, info = ask(907), ask(28)
     assert isinstance(ha, dict) and ha["master"] is True and ha["inSyncSlaveNums"] == 1
     assert isinstance(info, dict) and info["table"]["commitLogMaxOffset"] == "200"
+
+
+def test_only_a_master_says_where_it_takes_links() -> None:
+    asked = RemotingCommand.request(906)
+    assert answer_to(asked).ext == {"masterHaAddress": "h:2", "masterAddress": "h:1"}
+    assert not answer_to(asked, replace(STATUS, role="SLAVE")).ext
+    assert not answer_to(RemotingCommand.request(906, {"masterHaAddress": "x:1"})).ext
 
 
 def test_the_configuration_is_shown_without_secrets() -> None:

@@ -1,0 +1,66 @@
+"""Asking where a master of the Java kind takes HA links; a controller does not know it (`controller.md` 10.5).
+
+Responsible for: asking the master itself (906 without fields, as RocketMQ's brokers ask each other) and the name servers
+(the answer to a registration, as RocketMQ's slaves learn it), and handing on what they say.
+Refuses to know: whose word counts more, links.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+
+from brokers.remoting.client import RemotingClient
+from brokers.remoting.codes import RequestCode, ResponseCode
+from brokers.remoting.command import RemotingCommand
+from brokers.remoting.connection import RemotingError, split_address
+from brokers.replica.ha_address import Word
+
+CALL_TIMEOUT_MS = 1_000
+
+_log = logging.getLogger(__name__)
+
+Told = Callable[[str, str, Word], None]
+
+
+class HaLookup:
+    """`told(master address, HA address, whose word)`; `register_anew` makes every name server answer once more."""
+
+    def __init__(self, client: RemotingClient, register_anew: Callable[[], None], told: Told) -> None:
+        self._client, self._register_anew, self._told = client, register_anew, told
+        self._asking: asyncio.Task[None] | None = None
+
+    def ask(self, master_address: str) -> None:
+        """Without waiting; one question at a time."""
+        self._register_anew()
+        if self._asking is None or self._asking.done():
+            self._asking = asyncio.ensure_future(self._ask_master(master_address))
+
+    def name_server_said(self, master_address: str, ha_address: str) -> None:
+        self._hand_on(master_address, ha_address, Word.NAME_SERVER)
+
+    async def _ask_master(self, master_address: str) -> None:
+        try:
+            request = RemotingCommand.request(RequestCode.EXCHANGE_BROKER_HA_INFO)
+            answer = await self._client.call(master_address, request, CALL_TIMEOUT_MS)
+        except (RemotingError, ValueError) as error:
+            _log.info("asking %s for its HA address: %s", master_address, error)
+            return
+        # Only who acts as master fills the answer in: nothing is said by one that has not arrived in its role.
+        ha_address = answer.ext.get("masterHaAddress")
+        if answer.code == ResponseCode.SUCCESS and ha_address:
+            self._hand_on(master_address, ha_address, Word.MASTER)
+
+    def _hand_on(self, master_address: str, ha_address: str, word: Word) -> None:
+        try:
+            split_address(ha_address)
+        except ValueError:
+            _log.warning("%s is no HA address (of %s, by the %s)", ha_address, master_address, word.name)
+            return
+        self._told(master_address, ha_address, word)
+
+    async def close(self) -> None:
+        if self._asking is not None:
+            self._asking.cancel()
+            await asyncio.gather(self._asking, return_exceptions=True)
