@@ -9,13 +9,13 @@ from __future__ import annotations
 from brokers.remoting.codes import ResponseCode
 from processors import admin_requests, config_text, settings_in_force
 from processors import effects as fx
-from processors.command_desk import CommandDesk
 from processors.core_context import CoreContext
 from processors.effects import Effect
 from processors.gateway import BadRequest, Fields
 from processors.pending import Waiter
 from processors.read_desk import ReadDesk
 from processors.state_document import RepeatsOf, TooManySets, Wanted, state_document
+from processors.stranger_desk import StrangerDesk
 
 LOG_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
 
@@ -24,7 +24,7 @@ class AdminDesk:
     """Answers operators. Methods raise BadRequest for what cannot be done; its text is the remark."""
 
     def __init__(
-        self, context: CoreContext, commands: CommandDesk, reads: ReadDesk, repeats_of: RepeatsOf
+        self, context: CoreContext, commands: StrangerDesk, reads: ReadDesk, repeats_of: RepeatsOf
     ) -> None:
         self._context = context
         self._commands = commands

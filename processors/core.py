@@ -35,6 +35,7 @@ from processors.publish_desk import PublishDesk, divergence_of
 from processors.read_desk import READS, ReadDesk
 from processors.repeat_desk import RepeatDesk
 from processors.status import controller_status
+from processors.stranger_desk import StrangerDesk
 from processors.transfer_desk import TransferDesk
 
 __all__ = ["ControllerCore", "CoreConfig"]
@@ -55,8 +56,9 @@ class ControllerCore:
         self._outcomes = PublishDesk(context)
         self._peers = PeerDesk(context)
         self._claims = ClaimDesk(context, self._commands, self._reads)
-        self._repeats = RepeatDesk(context, self._commands, self._reads)
-        self._admin = AdminDesk(context, self._commands, self._reads, self._repeats.rows_of)
+        self._strangers = StrangerDesk(context, self._commands, self._reads)
+        self._repeats = RepeatDesk(context, self._commands, self._reads, self._strangers)
+        self._admin = AdminDesk(context, self._strangers, self._reads, self._repeats.rows_of)
         self._transfers = TransferDesk(context, self._claims, self._reads)
         self._heartbeats = HeartbeatDesk(context, self._leading, self._peers, self._outcomes)
         self._here: dict[int, Handler] = {
@@ -71,7 +73,7 @@ class ControllerCore:
         """Answered by every controller for itself."""
         self._led: dict[int, Handler] = {
             **dict.fromkeys(gateway.BROKER_BUILDERS, self._repeats.request),
-            **dict.fromkeys(ADMIN_BUILDERS, self._commands.request),
+            **dict.fromkeys(ADMIN_BUILDERS, self._strangers.request),
             **dict.fromkeys(READS, self._reads.read),
             RequestCode.UPDATE_CONTROLLER_CONFIG: self._admin.update_config,
             RequestCode.REGENT_CONTROLLER_STATE: self._admin.state,

@@ -98,8 +98,10 @@ class Metrics:
         """(refusal, response code) -> records refused since the start."""
         self.repeated_refusals = 0
         """Requests answered with a refusal that was recorded already."""
+        self.unrecorded_refusals = 0
+        """Requests about unknown sets, refused by the rules without a record: too many were recorded."""
         self.rate_limited = 0
-        """Requests answered with 2 because their set sent too many."""
+        """Requests answered with 2 because too many of their kind came, from their set or at all."""
         self.fold_ns = 0
 
     def request(self, request_type: str, status: str, micros: int | None) -> None:

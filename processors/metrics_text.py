@@ -101,7 +101,8 @@ class _Page(Collector):
             refused.add_metric([refusal, str(code)], count)
         yield refused
         yield CounterMetricFamily("regent_repeated_refusals", "Requests answered by a refusal that is recorded already", counted.repeated_refusals)
-        yield CounterMetricFamily("regent_rate_limited", "Requests turned away because their set sent too many", counted.rate_limited)
+        yield CounterMetricFamily("regent_rate_limited", "Requests turned away because too many of their kind came", counted.rate_limited)
+        yield CounterMetricFamily("regent_unrecorded_refusals", "Requests about unknown sets, refused without a record because there were too many", counted.unrecorded_refusals)
         yield CounterMetricFamily("regent_fold_seconds", "Time spent deciding and applying records", counted.fold_ns / 1e9)
 
     def _seen(self, figures: Figures) -> Iterator[Metric]:

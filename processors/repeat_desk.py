@@ -21,20 +21,27 @@ from processors.pending import PendingCommand, Waiter
 from processors.rate_limit import RateLimit
 from processors.read_desk import ReadDesk
 from processors.refusal_memory import RefusalMemory, Situation, situation
+from processors.stranger_desk import StrangerDesk
 
 BURST_S = 2
 """A set that was quiet may send as much as comes in this many seconds at once."""
+STRANGERS_KEPT = 1_000
+"""Refusals kept of sets that nobody knows: invented names must not push out those of sets that are there."""
 _NO_COMMAND_ID = bytes(16)
 
 
 class RepeatDesk:
     """Stands before the command desk, at the active controller."""
 
-    def __init__(self, context: CoreContext, commands: CommandDesk, reads: ReadDesk) -> None:
+    def __init__(
+        self, context: CoreContext, commands: CommandDesk, reads: ReadDesk, strangers: StrangerDesk
+    ) -> None:
         self._context = context
         self._commands = commands
         self._reads = reads
+        self._strangers = strangers
         self._memory = RefusalMemory()
+        self._of_strangers = RefusalMemory(STRANGERS_KEPT)
         self._rates = RateLimit()
 
     def request(self, waiter: Waiter) -> list[Effect]:
@@ -45,7 +52,7 @@ class RepeatDesk:
 
     def rows_of(self, name: str) -> list[dict[str, object]]:
         """Refused requests about a set that were repeated and answered from memory."""
-        return self._memory.rows_of(name)
+        return self._memory_of(name).rows_of(name)
 
     def applied(self, pending: PendingCommand, applied: Applied) -> None:
         """A command of somebody who waited has been applied; the state is the one right after it."""
@@ -54,14 +61,17 @@ class RepeatDesk:
             return
         evidence = getattr(record, "evidence", ())
         at = situation(self._context.state, outcome.broker_name, evidence)
+        memory = self._memory_of(outcome.broker_name)
         for waiter in pending.waiters:
             if waiter.request.code in gateway.BROKER_BUILDERS:
-                self._memory.remember(waiter.request, outcome, at)
+                memory.remember(waiter.request, outcome, at)
+
+    def _memory_of(self, name: str | None) -> RefusalMemory:
+        return self._memory if name in self._context.state.sets else self._of_strangers
 
     def _remembered(self, request: RemotingCommand) -> Outcome | None:
-        if not self._memory.knows(request):
-            return None
-        return self._memory.find(request, self._situation(request))
+        memory = self._memory_of(request.ext.get("brokerName", ""))
+        return memory.find(request, self._situation(request)) if memory.knows(request) else None
 
     def _situation(self, request: RemotingCommand) -> Situation:
         envelope = self._context.envelope(_NO_COMMAND_ID, "")
@@ -78,7 +88,7 @@ class RepeatDesk:
         if outcome is None:
             return self._append(waiter)
         if not outcome.accepted:
-            self._memory.count(request, outcome, context.wall_ms)
+            self._memory_of(outcome.broker_name).count(request, outcome, context.wall_ms)
             context.metrics.repeated_refusals += 1
         if request.code == RequestCode.CONTROLLER_REGISTER_BROKER and FORWARDED_FOR not in request.ext:
             self._introduce(waiter)
@@ -98,6 +108,8 @@ class RepeatDesk:
 
     def _append(self, waiter: Waiter) -> list[Effect]:
         name = waiter.request.ext.get("brokerName", "")
+        if name not in self._context.state.sets:
+            return self._strangers.request(waiter)
         rate = settings_in_force.number(
             self._context.state, settings_in_force.COMMANDS_PER_SET_PER_SECOND
         )
