@@ -60,7 +60,6 @@ class ControllerProcess:
         self._ready = False
         self._closing = False
         self._connections: dict[int, Connection] = {}
-        self._outbound = Outbound(self._peer_closed)
         host, port = split_address(config.listen)
         self._server = RemotingServer(
             self._handle,
@@ -74,6 +73,7 @@ class ControllerProcess:
         self._log = ControllerLog(config, on_record=self._record, on_halt=self._halt)
         self._folder = Folder()
         self._meter = RequestMeter()
+        self._outbound = Outbound(self._peer_closed, self._meter.metrics)
         self._pages = ControllerPages(config, self._meter.metrics, lambda: self._core if self._ready else None, self._log)
         self._ended: asyncio.Future[int] | None = None
         self._halt_reason: str | None = None

@@ -98,6 +98,12 @@ class Metrics:
         """(refusal, response code) -> records refused since the start."""
         self.repeated_refusals = 0
         """Requests answered with a refusal that was recorded already."""
+        self.notices_undelivered = 0
+        """Role notices whose broker could not be reached; it polls."""
+        self.notices_deferred = 0
+        """Role notices that waited because too many connections were being made."""
+        self.notices_dropped = 0
+        """Role notices for which there was no room even to wait."""
         self.unrecorded_refusals = 0
         """Requests about unknown sets, refused by the rules without a record: too many were recorded."""
         self.rate_limited = 0

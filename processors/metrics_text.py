@@ -103,6 +103,9 @@ class _Page(Collector):
         yield CounterMetricFamily("regent_repeated_refusals", "Requests answered by a refusal that is recorded already", counted.repeated_refusals)
         yield CounterMetricFamily("regent_rate_limited", "Requests turned away because too many of their kind came", counted.rate_limited)
         yield CounterMetricFamily("regent_unrecorded_refusals", "Requests about unknown sets, refused without a record because there were too many", counted.unrecorded_refusals)
+        yield CounterMetricFamily("regent_role_notices_undelivered", "Role notices whose broker could not be reached; it polls", counted.notices_undelivered)
+        yield CounterMetricFamily("regent_role_notices_deferred", "Role notices that waited: too many connections were being made", counted.notices_deferred)
+        yield CounterMetricFamily("regent_role_notices_dropped", "Role notices for which there was no room even to wait; brokers poll", counted.notices_dropped)
         yield CounterMetricFamily("regent_fold_seconds", "Time spent deciding and applying records", counted.fold_ns / 1e9)
 
     def _seen(self, figures: Figures) -> Iterator[Metric]:

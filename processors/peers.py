@@ -21,6 +21,7 @@ from brokers.remoting.connection import (
     RemotingError,
     split_address,
 )
+from processors.metrics import Metrics
 
 _log = logging.getLogger(__name__)
 
@@ -29,6 +30,10 @@ PROBES_AT_ONCE_MAX = 64
 PEER_CONNECT_TIMEOUT_MS = 500
 NOTICE_CONNECT_TIMEOUT_MS = 3_000
 TASKS_MAX = 20_000
+NOTICES_AT_ONCE_MAX = 10_000
+"""So many connections to brokers are made at once; forwarded requests and probes keep their places."""
+NOTICES_WAITING_MAX = 100_000
+"""Brokers whose notice waits for such a place; one for whom there is no room asks for itself, within seconds."""
 TELL_EVERY_S = 1.0
 _ADDRESS = "peer address"
 """Connection attribute: the address as it is configured; the socket only knows the resolved one."""
@@ -55,8 +60,12 @@ class Sparsely:
 class Outbound:
     """Everything a controller sends of its own accord. All methods belong to the loop's thread."""
 
-    def __init__(self, on_peer_closed: PeerClosed) -> None:
+    def __init__(self, on_peer_closed: PeerClosed, metrics: Metrics | None = None) -> None:
         self._on_peer_closed = on_peer_closed
+        self._metrics = metrics or Metrics()
+        self._notices = 0
+        self._waiting: dict[str, RemotingCommand] = {}
+        """Address -> the newest notice for it, those who wait longest first."""
         self._peer_client = RemotingClient(
             on_close=self._peer_lost, connect_timeout_ms=PEER_CONNECT_TIMEOUT_MS
         )
@@ -127,15 +136,41 @@ class Outbound:
             return
         connection = self._broker_client.connection(address)
         if connection is not None:
+            self._waiting.pop(address, None)  # An older one must not come after this one.
             connection.send(command)
+        elif address in self._waiting or self._notices >= NOTICES_AT_ONCE_MAX:
+            self._wait(address, command)
+        elif self._spawn(self._notify(address, command)):
+            self._notices += 1
         else:
-            self._spawn(self._notify(address, command))
+            self._wait(address, command)
+
+    def _wait(self, address: str, command: RemotingCommand) -> None:
+        if self._closing:
+            return
+        if address not in self._waiting and len(self._waiting) >= NOTICES_WAITING_MAX:
+            self._metrics.notices_dropped += 1
+            return
+        self._metrics.notices_deferred += 1
+        self._waiting[address] = command
+
+    def _next_notices(self) -> None:
+        while self._waiting and self._notices < NOTICES_AT_ONCE_MAX and not self._closing:
+            address = next(iter(self._waiting))
+            command = self._waiting.pop(address)
+            if not self._spawn(self._notify(address, command)):
+                self._waiting[address] = command
+                return
+            self._notices += 1
 
     async def _notify(self, address: str, command: RemotingCommand) -> None:
         try:
             await self._broker_client.send_oneway(address, command)
         except RemotingError as error:
+            self._metrics.notices_undelivered += 1
             self._undelivered.tell(str(error), time.monotonic())
+        finally:
+            self._notices -= 1
 
     def probe(self, address: str, on_result: Callable[[str], None]) -> None:
         """Try to connect; `on_result` gets refused, open or timeout."""
@@ -158,6 +193,7 @@ class Outbound:
 
     def _done(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
+        self._next_notices()
         if not task.cancelled() and task.exception() is not None:
             _log.error("outbound work failed", exc_info=task.exception())
 

@@ -9,6 +9,8 @@ import pytest
 from brokers.remoting.command import RemotingCommand
 from brokers.remoting.connection import Connection
 from brokers.remoting.server import RemotingServer
+from processors import peers
+from processors.metrics import Metrics
 from processors.peers import Outbound, Sparsely, probe_port
 from tests.support.brokers import free_port, until
 
@@ -111,3 +113,52 @@ def test_what_happens_a_thousand_times_at_once_is_told_once(caplog: pytest.LogCa
     told.tell("to the last", 101.5)
     lines = [record.message for record in caplog.records]
     assert lines == ["1 role notices not delivered, last to 0", "1000 role notices not delivered, last to the last"]
+
+
+def notice(number: int) -> RemotingCommand:
+    return RemotingCommand.request(1008, {"masterEpoch": str(number)}, oneway=True)
+
+
+async def test_notices_for_more_brokers_than_connections_at_once_wait_and_all_come(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(peers, "NOTICES_AT_ONCE_MAX", 1)
+    brokers = [Far() for _ in range(6)]
+    addresses = [await broker.start() for broker in brokers]
+    metrics = Metrics()
+    outbound = Outbound(lambda where, refused: None, metrics)
+    outbound.notify(f"127.0.0.1:{free_port()}", notice(1))
+    for address in addresses:
+        outbound.notify(address, notice(1))
+    outbound.notify(addresses[-1], notice(2))
+    await until(lambda: all(broker.got for broker in brokers), "every broker has its notice")
+    assert [one.ext["masterEpoch"] for one in brokers[-1].got] == ["2"], "the newest word counts"
+    assert (metrics.notices_deferred, metrics.notices_undelivered, metrics.notices_dropped) == (7, 1, 0)
+    await outbound.close()
+    for broker in brokers:
+        await broker.server.close()
+
+
+async def test_notices_without_room_to_wait_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(peers, "NOTICES_AT_ONCE_MAX", 1)
+    monkeypatch.setattr(peers, "NOTICES_WAITING_MAX", 2)
+    metrics = Metrics()
+    outbound = Outbound(lambda where, refused: None, metrics)
+    for number in range(10):
+        outbound.notify(f"127.0.0.{number + 1}:1", notice(1))
+    assert (metrics.notices_deferred, metrics.notices_dropped) == (2, 7)
+    await outbound.close()
+
+
+async def test_forwarded_requests_keep_their_places_beside_ten_thousand_notices(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(peers, "NOTICES_AT_ONCE_MAX", 2)
+    monkeypatch.setattr(peers, "TASKS_MAX", 4)
+    far = Far()
+    address = await far.start()
+    outbound = Outbound(lambda where, refused: None)
+    for number in range(50):
+        outbound.notify(f"127.0.0.{number + 1}:1", notice(1))
+    replies: list[RemotingCommand | None] = []
+    outbound.forward(address, RemotingCommand.request(1004), 2_000, replies.append)
+    await until(lambda: replies, "the leader answered")
+    assert replies[0] is not None
+    await outbound.close()
+    await far.server.close()
