@@ -11,6 +11,7 @@ from bisect import insort
 from collections import deque
 
 from brokers.remoting.codes import ResponseCode
+from brokers.remoting.command import RemotingCommand
 from events.codec import COMMAND_FINGERPRINTS, MalformedRecord, encode, fingerprint_of
 from events.commands import ClaimLeadership, ClusterFormed, Command, RegisterBroker
 from events.outcomes import Outcome
@@ -19,20 +20,32 @@ from processors import gateway, responses
 from processors.admin_requests import ADMIN_BUILDERS, COMMAND_BUILDERS
 from processors.admission import QUEUED_MAX_MS, Admission
 from processors.core_context import CoreContext
-from processors.decide_refusals import Refusal
+from processors.decide_refusals import RESPONSE_CODES, Refusal
 from processors.effects import Effect
 from processors.elections import ElectionDesk
 from processors.fold import Applied
 from processors.forwarding import FORWARDED_FOR
 from processors.metrics import TIMEOUT
 from processors.pending import PendingCommand, PendingCommands, Purpose, Waiter
+from processors.request_fields import NAME_CHARS_MAX
 from processors.triggers import ElectionCall
+
+REUSED_CODE = int(RESPONSE_CODES[Refusal.COMMAND_ID_REUSED])
 
 
 def busy(waiter: Waiter) -> list[Effect]:
     """Code 2: this controller holds as many requests as it may."""
     remark = "too many requests are waiting for the log"
     return waiter.answer(waiter.request.reply(ResponseCode.SYSTEM_BUSY, remark=remark))
+
+
+def _require_same(pending: PendingCommand | None, request: RemotingCommand) -> None:
+    """Under one id there is one command: who asks for another would be told what came of the first (as the fold has it)."""
+    if pending is None or not pending.waiters:
+        return
+    first = pending.waiters[0].request
+    if (first.code, first.ext.get("brokerName")) != (request.code, request.ext.get("brokerName")):
+        raise gateway.BadRequest(f"{Refusal.COMMAND_ID_REUSED.name}: the id is another request's", REUSED_CODE)
 
 
 class CommandDesk:
@@ -58,6 +71,7 @@ class CommandDesk:
         context = self._context
         command_id = gateway.command_id_of(waiter.request)
         before = None if command_id is None else self._pending.get(command_id)
+        _require_same(before, waiter.request)
         if before is not None and not before.unknown:
             self._pending.join(before, waiter)
             return []
@@ -92,7 +106,8 @@ class CommandDesk:
         request, context = waiter.request, self._context
         command_id = gateway.command_id_of(request)
         command_id = command_id or next(context.ids)
-        requested_by = request.ext.get(FORWARDED_FOR, waiter.peer)
+        _require_same(self._pending.get(command_id), request)
+        requested_by = request.ext.get(FORWARDED_FOR, waiter.peer)[:NAME_CHARS_MAX]
         envelope = context.envelope(command_id, gateway.cause_of(request), requested_by)
         build = COMMAND_BUILDERS[request.code]
         command = build(request, envelope, context.evidence_of)

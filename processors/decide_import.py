@@ -10,6 +10,7 @@ from events.commands import ImportBrokerSet
 from processors.decide_refusals import Decision, Refusal
 from processors.rules import rules_of
 from processors.state import (
+    BROKER_ID_MAX,
     EPOCH_MAX,
     FIRST_BROKER_ID,
     REPLICAS_MAX,
@@ -17,9 +18,6 @@ from processors.state import (
     BrokerSet,
     ControllerState,
 )
-
-# Java keeps ids in a long; room for the next one is left.
-BROKER_ID_MAX = 2**63 - 2
 
 
 def import_broker_set(state: ControllerState, command: ImportBrokerSet) -> Decision:

@@ -16,6 +16,7 @@ from events.commands import ApplyBrokerId, CleanBrokerData, RegisterBroker
 from processors.decide_refusals import ACCEPTED_WITHOUT_CHANGE, Decision, Refusal
 from processors.rules import rules_of
 from processors.state import (
+    BROKER_ID_MAX,
     EPOCH_MAX,
     FIRST_BROKER_ID,
     REPLICAS_MAX,
@@ -40,7 +41,8 @@ def apply_broker_id(state: ControllerState, command: ApplyBrokerId) -> Decision:
         if known.register_check_code == code and (code or not rules.empty_code_is_nobody):
             return ACCEPTED_WITHOUT_CHANGE
         return Decision(Refusal.BROKER_ID_INVALID)
-    if wanted != (FIRST_BROKER_ID if broker_set is None else broker_set.next_broker_id):
+    # An id with none after it could not be recorded.
+    if wanted > BROKER_ID_MAX or wanted != (FIRST_BROKER_ID if broker_set is None else broker_set.next_broker_id):
         return Decision(Refusal.BROKER_ID_INVALID)
     texts = (command.cluster_name, command.broker_name, command.register_check_code)
     if _any_too_long(*texts) or (broker_set and len(broker_set.replicas) >= REPLICAS_MAX):

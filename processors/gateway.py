@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
+from msgspec import structs
+
 from brokers.remoting import fastjson
 from brokers.remoting.codes import RequestCode
 from brokers.remoting.command import RemotingCommand
@@ -24,11 +26,15 @@ from events.envelope import COMMAND_ID_BYTES, Envelope, ReplicaEvidence
 from processors.liveness import (
     DEFAULT_PRIORITY,
     DEFAULT_TIMEOUT_MS,
+    REASON_STALE,
     BrokerKey,
     Heartbeat,
 )
+from processors.request_fields import BadRequest as BadRequest
+from processors.request_fields import Fields as Fields
+from processors.request_fields import whole_number
+from processors.state import EPOCH_MAX
 
-NAME_CHARS_MAX = 255
 MEMBERS_MAX = 1_024
 CAUSE_BROKER = "broker_request"
 CAUSE_OPERATOR = "operator_request"
@@ -44,58 +50,6 @@ OPERATORS_CODES = frozenset(
 
 EvidenceOf: TypeAlias = Callable[[str, int | None], tuple[ReplicaEvidence, ...]]
 """(broker name, id of the broker that asks or None) -> evidence for that set"""
-
-
-class BadRequest(Exception):
-    """A request that cannot be read; the text goes back as the remark of code 1 (or of `code`)."""
-
-    def __init__(self, text: str, code: int = 1) -> None:
-        super().__init__(text)
-        self.code = code
-
-
-class Fields:
-    """The header fields of one request, read with the conversions Java applies."""
-
-    def __init__(self, ext: Mapping[str, str]) -> None:
-        self._ext = ext
-
-    def text(self, name: str, default: str | None = None) -> str:
-        value = self._ext.get(name)
-        if not value and (value is None or default is None):
-            if default is None:
-                raise BadRequest(f"the field {name} is missing")
-            return default
-        if len(value) > NAME_CHARS_MAX:
-            raise BadRequest(f"the field {name} is longer than {NAME_CHARS_MAX} characters")
-        return value
-
-    def optional(self, name: str) -> str | None:
-        value = self._ext.get(name)
-        return None if value is None or value == "" else self.text(name)
-
-    def number(self, name: str, default: int | None = None, bits: int = 64) -> int:
-        value = self._ext.get(name)
-        if not value:
-            if default is None:
-                raise BadRequest(f"the field {name} is missing")
-            return default
-        try:
-            number = int(value)
-        except ValueError:
-            raise BadRequest(f"the field {name} is not a number: {value[:40]!r}") from None
-        if not -1 <= number < 1_000_000_000 and not -(1 << (bits - 1)) <= number < 1 << (bits - 1):
-            raise BadRequest(f"the field {name} does not fit {bits} bits")
-        return number
-
-    def optional_number(self, name: str) -> int | None:
-        return None if self._ext.get(name) in (None, "") else self.number(name)
-
-    def flag(self, name: str) -> bool:
-        return self._ext.get(name, "").lower() == "true"
-
-    def optional_flag(self, name: str) -> bool | None:
-        return None if self._ext.get(name) in (None, "") else self.flag(name)
 
 
 def command_id_of(request: RemotingCommand) -> bytes | None:
@@ -119,21 +73,30 @@ def cause_of(request: RemotingCommand) -> str:
 
 
 def heartbeat_of(request: RemotingCommand) -> Heartbeat:
-    """The 904 in `request`. `BadRequest` with 2005 when it names no broker id (controller.md 3.1)."""
+    """
+    The 904 in `request`. `BadRequest` with 2005 when it names no broker id (controller.md 3.1).
+
+    What it tells unreadably counts as not told, as in Java: its sender lives.
+    """
     ext = request.ext
     fields = Fields(ext)
-    if not ext.get("brokerId"):
+    broker_id = whole_number(ext.get("brokerId", ""))
+    if broker_id is None:
         raise BadRequest("a heartbeat for a controller needs a brokerId", code=2005)
+    epoch = fields.number_or("epoch", -1, 32)
+    if epoch >= EPOCH_MAX:
+        # No master could have a later one: to count it would end all elections of its set.
+        raise BadRequest(f"epoch {epoch} leaves none for the next master", code=2005)
     return Heartbeat(
-        (fields.text("clusterName"), fields.text("brokerName"), fields.number("brokerId")),
+        (fields.text("clusterName"), fields.text("brokerName"), broker_id),
         fields.text("brokerAddr"),
-        fields.number("epoch", -1, 32),
-        fields.number("maxOffset", -1),
-        fields.number("confirmOffset", -1),
-        fields.number("heartbeatTimeoutMills", DEFAULT_TIMEOUT_MS),
-        fields.number("electionPriority", DEFAULT_PRIORITY, 32),
-        fields.text("regentIncarnation") if ext.get("regentIncarnation") else None,
-        fields.text("regentHaAddress") if ext.get("regentHaAddress") else None,
+        epoch,
+        fields.number_or("maxOffset", -1),
+        fields.number_or("confirmOffset", -1),
+        fields.number_or("heartbeatTimeoutMills", DEFAULT_TIMEOUT_MS),
+        fields.number_or("electionPriority", DEFAULT_PRIORITY, 32),
+        fields.optional("regentIncarnation"),
+        fields.optional("regentHaAddress"),
     )
 
 
@@ -251,22 +214,27 @@ def clean_broker_data(
     fields = Fields(request.ext)
     broker_name = fields.text("brokerName")
     listed = request.ext.get("brokerControllerIdsToClean", "").strip()
-    ids: tuple[int, ...] | None = None
-    if listed:
-        try:
-            ids = tuple(sorted({int(part) for part in listed.split(";") if part.strip()}))
-        except ValueError:
-            raise BadRequest("brokerControllerIdsToClean holds something else than ids", 2009) from None
-        if len(ids) > MEMBERS_MAX or not all(_is_id(one) for one in ids):
-            raise BadRequest("brokerControllerIdsToClean is out of range", 2009)
+    evidence = evidence_of(broker_name, None)
     return CleanBrokerData(
         envelope=envelope,
         cluster_name=fields.text("clusterName", ""),
         broker_name=broker_name,
-        broker_ids=ids,
+        broker_ids=_listed_ids(listed) if listed else None,
         clean_living=fields.flag("isCleanLivingBroker"),
-        evidence=evidence_of(broker_name, None),
+        # Whoever speaks under that id lives, also when another start of it is registered.
+        evidence=tuple(structs.replace(row, alive=True) if row.reason == REASON_STALE else row for row in evidence),
     )
+
+
+def _listed_ids(listed: str) -> tuple[int, ...]:
+    """The ids between semicolons, ascending; those after the last id stand for nothing, as in Java."""
+    found = [whole_number(part.strip()) for part in listed.rstrip("; ").split(";")] if listed.strip("; ") else []
+    ids = {one for one in found if one is not None}
+    if None in found:
+        raise BadRequest("brokerControllerIdsToClean holds something else than ids", 2009)
+    if len(ids) > MEMBERS_MAX:
+        raise BadRequest("brokerControllerIdsToClean is out of range", 2009)
+    return tuple(sorted(ids))
 
 
 BROKER_BUILDERS: Mapping[int, Callable[[RemotingCommand, Envelope, EvidenceOf], object]] = {

@@ -23,6 +23,8 @@ NO_BROKER_ID = -1
 FIRST_BROKER_ID = 1
 # Java keeps epochs in an int; one above this could not be told to a Java broker.
 EPOCH_MAX = 2_147_483_647
+# Java keeps ids in a long; room for the next one is left.
+BROKER_ID_MAX = 2**63 - 2
 
 # What keeps every outcome below the size of one record, whatever brokers send.
 REPLICAS_MAX = 128

@@ -150,6 +150,14 @@ def _() -> bool:
     return "masterBrokerId" not in answer.ext and "masterAddress" not in answer.ext and "null" not in answer.body.decode()
 
 
+@FRAMING.row("a-field-that-cannot-be-read-is-as-absent", shipped=[0, 2005, 1])
+def _() -> list[int]:
+    """904 with an unreadable offset, 904 with an unreadable id, 1013 with an unreadable id."""
+    asked = [(904, FULL | {"maxOffset": "1_0"}), (904, FULL | {"brokerId": "\u0661"}), (1013, FULL | {"appliedBrokerId": " 1"})]
+    answers = [Rig().lead().request(code, ext) for code, ext in asked]
+    return [answer.code for answer in answers if answer is not None]
+
+
 FRAMING.shown("one-way-is-never-answered", "tests/unit/processors/test_core.py::test_a_one_way_request_is_never_answered_however_late")
 FRAMING.shown("processor-failure-is-code-1", "tests/integration/test_controller_wire.py::test_garbage_is_answered_and_the_process_goes_on")
 FRAMING.shown("idle-channel-is-closed", "tests/unit/brokers/remoting/test_limits.py::test_frames_and_idle_connections_are_bounded_as_in_rocketmq")

@@ -65,6 +65,21 @@ def _():
     return with_master(1, 2).clean((2,), seen(2, incarnation="another")).code
 
 
+@CLEAN.row("row-3-a-start-that-is-not-registered-yet", shipped=2009)
+def _():
+    """At a running controller: it heartbeats, and the registration it is known by is an earlier start's."""
+    rig = Rig().lead().three()
+    beat = {"clusterName": "C", "brokerName": SET, "brokerId": "3", "brokerAddr": "b3:10911", "regentIncarnation": "another"}
+    rig.request(904, beat, conn=3, oneway=True)
+    return cleaned(rig, "3")
+
+
+@CLEAN.row("row-2-holes-and-what-only-looks-like-an-id", shipped=[2009, 2009, 2009, 2009])
+def _():
+    return [cleaned(Rig().lead().three(), listed, living="true") if listed != "1_0" else cleaned(Rig().lead().three(), listed)
+            for listed in ("1;;3", ";3", "1_0", "\u0663")]
+
+
 @CLEAN.row("row-4", shipped=[2009, 2009, 2009])
 def _():
     gone = with_replicas(1)

@@ -2,6 +2,8 @@
 
 import json
 
+import pytest
+
 from events.codec import encode
 from events.commands import ClusterFormed
 from events.envelope import Envelope
@@ -41,6 +43,26 @@ def test_a_retry_after_an_unknown_append_is_appended_again() -> None:
     assert len(rig.held) == 2
     rig.append(rig.held[1])
     assert [reply.conn_id for reply in rig.take(fx.Reply)] == [1, 2]
+
+
+@pytest.mark.parametrize("unknown", [False, True])
+def test_an_id_that_is_another_requests_is_refused_and_both_are_told_what_is_theirs(unknown: bool) -> None:
+    rig = Rig().lead()
+    rig.auto = False
+    rig.request(1013, APPLY | {"regentCommandId": "ab" * 16}, conn=1)
+    if unknown:
+        rig.perform(rig.core.on_append_result(rig.held[0].command_id, None, rig.now_ms))
+    registration = {"clusterName": "C", "brokerName": "b", "brokerId": "9", "brokerAddress": "h:9", "regentCommandId": "ab" * 16}
+    refused = rig.request(1003, registration, conn=2)
+    assert refused is not None and refused.code == 2005 and "COMMAND_ID_REUSED" in str(refused.remark)
+    rig.append(rig.held[0])
+    assert [(one.conn_id, one.response.code) for one in rig.take(fx.Reply) if one.conn_id == 1] == [(1, 0)]
+
+
+def test_who_is_named_as_the_asker_is_recorded_within_bounds() -> None:
+    rig = Rig().lead()
+    rig.request(1013, APPLY | {"regentForwardedFor": "x" * 100_000})
+    assert len(rig.log.records[-1]) < 1_000
 
 
 def test_envelopes_name_term_issuer_offset_digest_and_the_asker() -> None:

@@ -2,6 +2,8 @@
 
 import pytest
 
+from events.commands import ApplyBrokerId, ImportBrokerSet
+from events.envelope import ImportedReplica
 from processors.state import REPLICAS_MAX, TEXT_CHARS_MAX
 from tests.support.control_history import NAME, History, seen, with_master, with_replicas
 
@@ -35,6 +37,17 @@ def test_s9_an_unassigned_id_that_is_not_the_next_is_refused(wanted):
     history = with_replicas(1, 2)
     assert history.apply_id(wanted).code == 2014
     assert history.set.next_broker_id == 3
+
+
+def test_an_id_that_has_none_after_it_is_not_given():
+    """Its outcome would have no bytes."""
+    history = with_replicas()
+    last = ImportBrokerSet(
+        history.envelope(), "DefaultCluster", "other", 2**63 - 2, None, 0, (), 0, (ImportedReplica(1, "h:1", ""),), "java", -1
+    )
+    assert history.do(last).accepted
+    codes = [history.do(ApplyBrokerId(history.envelope(), "DefaultCluster", "other", 2**63 - one, "h:2;x")).code for one in (2, 1)]
+    assert codes == [0, 2014]
 
 
 def test_5_2_row_4_the_same_code_again_is_the_same_id_again():

@@ -148,6 +148,13 @@ def test_s7_epochs_in_evidence_raise_the_floor_of_the_next_epoch():
     assert history.set.master_epoch == 8
 
 
+@pytest.mark.parametrize(("reported", "floor"), [(2**31 - 2, 2**31 - 2), (2**31 - 1, 7)])
+def test_s7_a_reported_epoch_that_leaves_none_for_the_next_raises_no_floor(reported, floor):
+    history = master_of_all()
+    assert history.alter((1, 2), seen(1, epoch=7), seen(2), seen(3, epoch=reported)).accepted
+    assert history.set.highest_epoch_seen == floor
+
+
 def test_the_set_of_java_brokers_follows_the_same_rows():
     history = History()
     for broker_id in (1, 2):

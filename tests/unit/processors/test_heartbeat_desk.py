@@ -20,11 +20,31 @@ def test_904_is_taken_by_every_controller_and_answered_when_it_was_not_one_way(l
 
 
 @pytest.mark.parametrize(("change", "code"), [
-    ({"brokerId": ""}, 2005), ({"brokerId": "x"}, 1), ({"epoch": "1.5"}, 1), ({"maxOffset": str(1 << 63)}, 1), ({"brokerName": ""}, 1),
+    ({"brokerId": ""}, 2005), ({"brokerId": "x"}, 2005), ({"epoch": str(2**31 - 1)}, 2005), ({"brokerName": ""}, 1), ({"brokerAddr": ""}, 1),
 ])  # fmt: skip
 def test_a_904_that_cannot_be_read(change: dict[str, str], code: int) -> None:
     answer = Rig().lead().request(904, BEAT | change)
     assert answer is not None and answer.code == code and answer.remark
+
+
+@pytest.mark.parametrize("told", [
+    {"epoch": "1.5"}, {"epoch": str(1 << 31)}, {"maxOffset": str(1 << 63)}, {"confirmOffset": "null"}, {"heartbeatTimeoutMills": "x"},
+    {"electionPriority": "high"},
+])  # fmt: skip
+def test_what_a_904_tells_unreadably_counts_as_not_told_and_its_sender_lives(told: dict[str, str]) -> None:
+    rig = Rig().lead()
+    answer = rig.request(904, BEAT | told)
+    pulse = rig.core._context.liveness.pulse((CLUSTER, SET, 1))
+    assert answer is not None and answer.code == 0 and pulse is not None
+    assert (pulse.epoch, pulse.max_offset, pulse.confirm_offset, pulse.timeout_ms, pulse.election_priority) == (-1, -1, -1, 10_000, 2**31 - 1)
+
+
+def test_an_epoch_that_ends_all_epochs_does_not_keep_the_others_from_a_master() -> None:
+    rig = Rig().lead().three()
+    rig.heartbeat(3, epoch=2**31 - 1)
+    rig.close_connection(1)
+    rig.probe_result("b1:10911", "refused")
+    assert rig.state.sets[SET].master_broker_id == 2
 
 
 def test_a_heartbeat_with_a_timeout_of_nothing_makes_no_noise() -> None:
