@@ -111,7 +111,9 @@ class BrokerProcess:
         self._add_system_topics()
         self._make_service()
         self._make_membership()
-        self.admin = AdminRequests(lambda: self.status(), lambda: self.replica.epochs, config.model_dump(mode="json"))
+        self.admin = AdminRequests(
+            lambda: self.status(), lambda: self.replica.epochs, config.model_dump(mode="json"), self.replica.ha_status, self.clock
+        )
         for code, handler in self.admin.handlers.items():
             self._dispatcher.register(code, handler)
 

@@ -25,6 +25,7 @@ from brokers.replica.config import ReplicaConfig
 from brokers.replica.core import ReplicaCore
 from brokers.replica.driver import ReplicaDriver
 from brokers.replica.ha_address import Word
+from brokers.replica.ha_status import HaStatus
 from brokers.replica.hooks import ReplicaHooks
 from brokers.replica.roles import RoleNotice
 from brokers.replica.waiters import Confirmation
@@ -113,6 +114,9 @@ class LocalReplica:
     @property
     def epochs(self) -> EpochHistory:
         return self.driver.core.epochs if self.driver else self._epochs
+
+    def ha_status(self) -> HaStatus:
+        return self.driver.ha_status() if self.driver else HaStatus()
 
     def position(self) -> LogPosition:
         core = self.core

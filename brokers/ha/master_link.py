@@ -16,6 +16,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from brokers.ha.epochs import EpochHistory
+from brokers.ha.flow import FlowMeter
 from brokers.ha.frames import (
     FRAME_BYTES_MAX,
     HANDSHAKE_ENTRIES_MAX,
@@ -91,6 +92,7 @@ class MasterLink:
         self.learner = False
         self.acked: int | None = None
         self.next_offset = -1
+        self.flow = FlowMeter()
         self.blocked = False  # the shell's queue for this link is full
         self._limits = limits
         self._own_id = own_id
@@ -175,6 +177,7 @@ class MasterLink:
             packets.append(self._next_packet(log, allowed))
         if packets:
             self._last_write_ms = now_ms
+            self.flow.add(sum(len(one.header) + one.count for one in packets), now_ms)
             self._confirm_sent = log.confirm_offset
         return packets
 

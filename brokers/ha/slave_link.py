@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from brokers.ha.epochs import OFFSET_MAX, EpochError, EpochHistory
+from brokers.ha.flow import FlowMeter
 from brokers.ha.frames import (
     MasterFrameDecoder,
     MasterHandshake,
@@ -130,7 +131,8 @@ class SlaveLink:
         self._decoder = MasterFrameDecoder()
         self._cut_to = -1
         self._acked = -1
-        self._last_read_ms = self._last_write_ms = now_ms
+        self.last_read_ms = self.last_write_ms = now_ms
+        self.flow = FlowMeter()
 
     # -- handshake --------------------------------------------------------------------------------
 
@@ -142,7 +144,8 @@ class SlaveLink:
 
     def receive_data(self, data: bytes | memoryview, *, now_ms: int) -> list[SlaveEvent]:
         """Feed what the master sent. ProtocolError when no correct master sends it."""
-        self._last_read_ms = now_ms
+        self.last_read_ms = now_ms
+        self.flow.add(len(data), now_ms)
         events: list[SlaveEvent] = []
         for frame in self._decoder.feed(data):
             if self.state is SlaveState.FAILED:
@@ -248,12 +251,12 @@ class SlaveLink:
 
     def tick(self, *, now_ms: int) -> list[SlaveEvent]:
         """A repeated acknowledgement when nothing was written for the heartbeat interval."""
-        idle = now_ms - self._last_write_ms >= self._limits.heartbeat_ms
+        idle = now_ms - self.last_write_ms >= self._limits.heartbeat_ms
         return [self._ack(now_ms)] if idle and self.state is SlaveState.TRANSFER else []
 
     def silent_too_long(self, *, now_ms: int) -> str | None:
         """Reason to close: no handshake reply in time, or nothing read for the interval."""
-        silent_ms = now_ms - self._last_read_ms
+        silent_ms = now_ms - self.last_read_ms
         if self.state is SlaveState.HANDSHAKE and silent_ms >= self._limits.handshake_timeout_ms:
             return f"no handshake reply within {silent_ms} ms"
         if silent_ms >= self._limits.housekeeping_ms:
@@ -262,12 +265,12 @@ class SlaveLink:
 
     def forgive(self, stalled_ms: int) -> None:
         """This process stood still: its own pause is not the master's silence."""
-        self._last_read_ms += stalled_ms
+        self.last_read_ms += stalled_ms
 
     # -- shared -----------------------------------------------------------------------------------
 
     def _ack(self, now_ms: int) -> AckDue:
-        self._acked, self._last_write_ms = self.end_offset, now_ms
+        self._acked, self.last_write_ms = self.end_offset, now_ms
         return AckDue(SlaveAck(self.end_offset).encode(), self.end_offset)
 
     def _learn(self, epochs: EpochHistory) -> list[SlaveEvent]:

@@ -71,6 +71,7 @@ class _Link:
         self._writing = False
         self._blocked = False
         self._closed = False
+        self.peer = _peer(sock)
         sock.setblocking(False)
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
@@ -162,6 +163,14 @@ class _Link:
         self._sock.close()
 
 
+def _peer(sock: socket.socket) -> str:
+    try:
+        host, port = sock.getpeername()[:2]
+    except OSError:  # gone already
+        return ""
+    return f"{host}:{port}"
+
+
 class HaTransport:
     """Links of one broker. `resolve(offset, count)` finds log bytes in an open file."""
 
@@ -247,6 +256,11 @@ class HaTransport:
         link = self._links.get(link_id)
         if link is not None:
             link.send(_Packet(memoryview(data), offset, count))
+
+    def peer(self, link_id: int) -> str:
+        """Address at the other end, empty when the link is gone."""
+        link = self._links.get(link_id)
+        return "" if link is None else link.peer
 
     def close_link(self, link_id: int) -> None:
         """Close without telling the owner, who wants it so."""

@@ -10,10 +10,13 @@ next one. Times are ms of one monotonic clock.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from brokers.ha.epochs import EpochHistory
 from brokers.replica.config import ReplicaConfig
 from brokers.replica.effects import CloseLink, Effect
 from brokers.replica.ha_address import Word
+from brokers.replica.ha_status import HaStatus, master_seen, slaves_seen
 from brokers.replica.replica_log import ReplicaLog
 from brokers.replica.roles import Role, RoleNotice
 from brokers.replica.transitions import RoleTransitions
@@ -120,6 +123,13 @@ class ReplicaCore:
         if master is None:
             return f"not the master, role {self.role.value}"
         return master.write_refusal(self._now_ms)
+
+    def ha_status(self, peer_of: Callable[[int], str], now_ms: int) -> HaStatus:
+        """The links now; `peer_of(link id)`: the address at the other end."""
+        master, slave = self._roles.master, self._roles.slave
+        if master is not None:
+            return HaStatus(slaves=slaves_seen(master, peer_of, now_ms))
+        return HaStatus(master=None if slave is None else master_seen(slave, now_ms))
 
     # -- controller -------------------------------------------------------------------------------
 

@@ -39,6 +39,7 @@ from brokers.log.commit_log import LogError
 from brokers.replica import effects as fx
 from brokers.replica.core import ReplicaCore
 from brokers.replica.ha_address import Word
+from brokers.replica.ha_status import HaStatus
 from brokers.replica.hooks import AlterResult, BrokerTeller, ReplicaHooks
 from brokers.replica.roles import RoleNotice
 from brokers.replica.store_port import ReplicaStore, cut
@@ -114,6 +115,10 @@ class ReplicaDriver:
     def ha_address_told(self, master_address: str, ha_address: str, word: Word) -> None:
         """Somebody says where that master takes HA links."""
         self._step(self.core.ha_address_told, master_address, ha_address, word)
+
+    def ha_status(self) -> HaStatus:
+        """The HA links of this moment."""
+        return self.core.ha_status(self._transport.peer, self._clock_ms())
 
     def can_accept_writes(self) -> str | None:
         """Why a write must be refused now; None when it may be put into the store at once."""

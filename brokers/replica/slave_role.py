@@ -69,6 +69,11 @@ class SlaveRole:
         self._ask_at_ms = now_ms + config.ask_controller_ms
         self._ask_ha_at_ms = now_ms
 
+    @property
+    def link(self) -> SlaveLink | None:
+        """The link that is open, whatever its state."""
+        return self._link
+
     # -- connecting -------------------------------------------------------------------------------
 
     def connect(self, now_ms: int) -> list[Effect]:

@@ -13,6 +13,9 @@ from brokers.remoting import fastjson
 from brokers.remoting.codes import RequestCode
 from brokers.remoting.command import RemotingCommand
 from brokers.remoting.connection import Connection
+from brokers.replica.ha_status import HaStatus
+from brokers.service.clock import Clock
+from brokers.service.ha_report import ha_runtime_info
 
 OPEN_END = 2**63 - 1
 
@@ -76,10 +79,13 @@ def epoch_cache(status: BrokerStatus, epochs: EpochHistory) -> dict[str, object]
 
 
 class AdminRequests:
-    """`status()` and `epochs()` tell the present; `config` is shown as it was read, Kafka settings left out."""
+    """`status()`, `epochs()` and `ha()` tell the present; `config` is shown as it was read, Kafka settings left out."""
 
-    def __init__(self, status: Callable[[], BrokerStatus], epochs: Callable[[], EpochHistory], config: Mapping[str, object]) -> None:
-        self._status, self._epochs, self._config = status, epochs, config
+    def __init__(
+        self, status: Callable[[], BrokerStatus], epochs: Callable[[], EpochHistory], config: Mapping[str, object],
+        ha: Callable[[], HaStatus], clock: Clock,
+    ) -> None:  # fmt: skip
+        self._status, self._epochs, self._config, self._ha, self._clock = status, epochs, config, ha, clock
         self.handlers: Mapping[int, Callable[[Connection, RemotingCommand], RemotingCommand]] = {
             RequestCode.REGENT_PROCESS_STATUS: self.process_status,
             RequestCode.GET_BROKER_EPOCH_CACHE: self._epoch_cache,
@@ -105,15 +111,10 @@ class AdminRequests:
 
     def _ha_status(self, _connection: Connection, request: RemotingCommand) -> RemotingCommand:
         status = self._status()
-        in_sync = max(0, len(status.sync_state_set) - 1) if status.role == "MASTER" else 0
-        body = {
-            "haClientRuntimeInfo": {
-                "masterAddr": status.master_address, "maxOffset": status.log_end, "lastReadTimestamp": 0,
-                "lastWriteTimestamp": 0, "masterFlushOffset": 0, "transferredByteInSecond": 0,
-            },
-            "haConnectionInfo": [], "inSyncSlaveNums": in_sync, "master": status.role == "MASTER",
-            "masterCommitLogMaxOffset": status.log_end,
-        }  # fmt: skip
+        body = ha_runtime_info(
+            self._ha(), is_master=status.role == "MASTER", members=len(status.sync_state_set), log_end=status.log_end,
+            wall_ms=self._clock.wall_ms(),
+        )  # fmt: skip
         return request.reply(body=fastjson.dumps(body))
 
     def _runtime_info(self, _connection: Connection, request: RemotingCommand) -> RemotingCommand:

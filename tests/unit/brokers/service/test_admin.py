@@ -5,7 +5,9 @@ from dataclasses import replace
 from brokers.ha.epochs import EpochHistory
 from brokers.remoting import fastjson
 from brokers.remoting.command import RemotingCommand
+from brokers.replica.ha_status import HaStatus, SlaveSeen
 from brokers.service.admin import AdminRequests, BrokerStatus, epoch_cache
+from brokers.service.clock import Clock
 
 STATUS = BrokerStatus(
     ready=True, cluster_name="C", broker_name="b", broker_id=2, address="h:1", ha_address="h:2", incarnation="i", clean=True,
@@ -13,11 +15,12 @@ STATUS = BrokerStatus(
     sync_state_set_epoch=3, log_min=0, log_end=200, confirm_offset=200, dispatched_offset=200, controller="c:1",
     write_refusal=None, waiting_sends=0, held_pulls=0, forwarded=0, events_reported=0, events_dropped=0, topics=1, started_ms=5,
 )  # fmt: skip
+HA = HaStatus(slaves=(SlaveSeen("h:5", 1, True, 150, 200, 7),))
 EPOCHS = EpochHistory.from_pairs([(1, 0), (2, 100)])
 
 
 def answer_to(request: RemotingCommand, status: BrokerStatus = STATUS) -> RemotingCommand:
-    admin = AdminRequests(lambda: status, lambda: EPOCHS, {"broker_name": "b", "kafka": {"sasl.password": "secret"}})
+    admin = AdminRequests(lambda: status, lambda: EPOCHS, {"broker_name": "b", "kafka": {"sasl.password": "secret"}}, lambda: HA, Clock())
     answer = admin.handlers[request.code](None, request)  # type: ignore[arg-type]
     assert answer.code == 0
     return answer
@@ -46,6 +49,7 @@ def test_the_process_status_names_role_and_offsets() -> None:
 def test_ha_status_and_runtime_info_have_what_admin_tools_read() -> None:
     ha, info = ask(907), ask(28)
     assert isinstance(ha, dict) and ha["master"] is True and ha["inSyncSlaveNums"] == 1
+    assert ha["haConnectionInfo"][0]["addr"] == "h:5" and ha["haConnectionInfo"][0]["diff"] == 50
     assert isinstance(info, dict) and info["table"]["commitLogMaxOffset"] == "200"
 
 
