@@ -12,10 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
-import signal
 import sys
-import threading
 import time
 
 from brokers.remoting import fastjson
@@ -31,6 +28,7 @@ from processors.core import ControllerCore
 from processors.core_context import CoreConfig
 from processors.effect_runner import EffectRunner, monotonic_ms, monotonic_us, wall_ms
 from processors.fold import Folder
+from processors.last_resort import EXIT_STUCK, STOP_MAX_S, LastResort, on_stop_signals
 from processors.log_reader import LogBroken, LogUnreachable
 from processors.metrics import SUCCESS, RequestMeter
 from processors.own_identity import random_ids, release
@@ -45,6 +43,7 @@ EXIT_FAILED = 1
 EXIT_HALTED = 70
 LOOP_LAG_WARN_S = 1.0
 CLOSE_MAX_S = 15.0
+"""For a controller that must stop at once; one that was asked to has `STOP_MAX_S`."""
 THREAD_SWITCH_S = 0.0005
 """The producer's and Faust's threads have little to do, but a decision waits for each of them in turn: with
 Python's 5 ms one decision took 5.6 ms at the median on a busy machine, with this 3.8 ms."""
@@ -142,17 +141,17 @@ class ControllerProcess:
         """Stop everything that `start` started, also a half finished start."""
         self._closing = True
         # A client that hangs must not keep a halted controller half alive: its standby waits for closed connections.
-        at_the_latest = threading.Timer(CLOSE_MAX_S, os._exit, (EXIT_HALTED,))
-        at_the_latest.daemon = True
-        if self._halt_reason is not None:
-            at_the_latest.start()
+        halted = self._halt_reason is not None
+        limit_s, code = (CLOSE_MAX_S, EXIT_HALTED) if halted else (STOP_MAX_S, EXIT_STUCK)
+        at_the_latest = LastResort(self._config.controller_id, limit_s, code)
+        at_the_latest.arm()
         await self._pages.close()
         if self._core is not None:
             self._perform(self._core.stop(monotonic_ms()))
         await self._server.close()
         await self._outbound.close()
-        await self._log.close(snapshot=self._halt_reason is None)
-        at_the_latest.cancel()
+        await self._log.close(snapshot=not halted)
+        at_the_latest.disarm()
 
     def _end(self, code: int) -> None:
         if self._ended is not None and not self._ended.done():
@@ -246,11 +245,15 @@ class ControllerProcess:
 
 
 async def run(config: ControllerConfig) -> int:
-    """Run one controller until SIGTERM or SIGINT (exit code 0), a failed start (1), or a halt (70)."""
+    """Run one controller until SIGTERM or SIGINT (exit code 0; 71 when that hangs), a failed start (1), or a halt (70)."""
     stopped = asyncio.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(number, stopped.set)
-    return await run_until(config, stopped)
+    at_the_latest = LastResort(config.controller_id)
+    on_stop_signals(stopped.set, at_the_latest)
+    try:
+        return await run_until(config, stopped)
+    finally:
+        if not stopped.is_set():
+            at_the_latest.disarm()
 
 
 async def run_until(config: ControllerConfig, stopped: asyncio.Event) -> int:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-import signal
 
 from brokers.remoting import fastjson
 from brokers.remoting.codes import RequestCode, ResponseCode
@@ -17,6 +16,7 @@ from brokers.remoting.command import RemotingCommand
 from brokers.remoting.connection import Connection, Limits, split_address
 from brokers.remoting.server import Dispatcher, RemotingServer
 from processors.controller_process import run_until
+from processors.last_resort import LastResort, on_stop_signals
 from processors.namesrv_config import NameServerConfig
 from processors.registration_body import BadRegistration, decode_data_version, decode_registration
 from processors.route_records import LiveBroker, Verdict
@@ -200,15 +200,14 @@ def _now_ms() -> int:
 
 async def run(config: NameServerConfig) -> int:
     """
-    Serve until SIGTERM or SIGINT. The exit code: 0 after a clean stop, 1 when the address cannot be bound.
+    Serve until SIGTERM or SIGINT. The exit code: 0 after a clean stop, 71 when that hangs, 1 when the address cannot be bound.
 
     With a controller inside both stop together, and the process ends with the controller's code when that cannot go on
     (70: halted): one process, one fate, seen by its supervisor. While Kafka is away only the controller waits.
     """
     server = NameServer(config)
     stop = asyncio.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    on_stop_signals(stop.set, LastResort("the name server"))
     try:
         await server.start()
     except OSError as error:

@@ -11,7 +11,7 @@ import pytest
 from brokers.remoting.client import RemotingClient
 from brokers.remoting.command import RemotingCommand
 from brokers.remoting.connection import ConnectFailed
-from processors import controller_process
+from processors import controller_process, last_resort
 from processors.config import ControllerConfig
 from processors.controller_process import ControllerProcess
 from tests.support.brokers import free_port
@@ -75,3 +75,37 @@ async def test_a_tick_that_fails_ends_the_process(tmp_path: Path, monkeypatch: p
     async with asyncio.timeout(20):
         assert await process.serve() == controller_process.EXIT_HALTED
     await process.close()
+
+
+@pytest.mark.parametrize(("halted", "limit"), [
+    (False, (last_resort.STOP_MAX_S, last_resort.EXIT_STUCK)),
+    (True, (controller_process.CLOSE_MAX_S, controller_process.EXIT_HALTED)),
+])  # fmt: skip
+async def test_a_close_that_hangs_would_end_the_process_however_it_began(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, halted: bool, limit: tuple[float, int]
+) -> None:
+    seen: list[object] = []
+
+    class Resort:
+        def __init__(self, who: str, limit_s: float, code: int) -> None:
+            seen.append((limit_s, code))
+
+        def arm(self) -> None:
+            seen.append("armed")
+
+        def disarm(self) -> None:
+            seen.append("disarmed")
+
+    monkeypatch.setattr(controller_process, "LastResort", Resort)
+    process = ControllerProcess(config(tmp_path))
+    if halted:
+        process._halt("planted")
+    close = process._log.close
+
+    async def closed(*, snapshot: bool) -> None:
+        seen.append("closing")
+        await close(snapshot=snapshot)
+
+    monkeypatch.setattr(process._log, "close", closed)
+    await process.close()
+    assert seen == [limit, "armed", "closing", "disarmed"]
