@@ -1,18 +1,20 @@
 """
 Appending to a topic of the log, from one asyncio loop.
 
-Responsible for: a synchronous confluent producer polled by a thread of its own, a bound on what is in
-flight, and bringing each delivery report back into the loop.
+Responsible for: a synchronous confluent producer polled from the loop, a bound on what is in flight, and
+giving out each delivery report.
 Refuses to know: what the bytes mean, and what to do about a report.
 
 A report without an offset means *unknown*, never *failed*: the record may still be in the log.
+
+Polled by a thread, the producer takes Python's lock anew for every single report, and beside a busy loop it waits
+for it one switch interval each time: that alone bounded a controller to some thousand decisions a second.
 """
 
 import asyncio
 import logging
-import threading
 import time
-from collections import OrderedDict, deque
+from collections import OrderedDict
 from collections.abc import Callable, Mapping
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
@@ -20,7 +22,9 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 _log = logging.getLogger(__name__)
 
 IN_FLIGHT_MAX = 50_000
-POLL_S = 0.05
+BUSY_POLL_S = 0.002
+"""While reports are due: nobody's answer waits for one (it comes with the record itself), only its stamp."""
+IDLE_POLL_S = 0.05
 CLOSE_WAIT_S = 2.0
 
 LOG_CLIENT_SETTINGS: Mapping[str, object] = {
@@ -71,12 +75,9 @@ class LogProducer:
         self._producer = Producer({**PRODUCER_SETTINGS, **kafka, "error_cb": self._failed})
         self._waiting: OrderedDict[int, tuple[Report, float]] = OrderedDict()
         self._next = 0
-        self._lock = threading.Lock()
-        self._reports: deque[tuple[Report, int | None]] = deque()
-        self._flush_due = False
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._poll, name=f"producer {topic}", daemon=True)
-        self._thread.start()
+        self._reports: list[tuple[Report, int | None]] = []
+        self._timer = loop.call_later(IDLE_POLL_S, self._poll)
+        self._busy = False
 
     @property
     def in_flight(self) -> int:
@@ -98,10 +99,10 @@ class LogProducer:
         if len(self._waiting) >= IN_FLIGHT_MAX:
             self._loop.call_soon(report, None)
             return False
-        with self._lock:
-            self._next += 1
-            number = self._next
-            self._waiting[number] = (report, time.monotonic())
+        self._next = number = self._next + 1
+        self._waiting[number] = (report, time.monotonic())
+        if not self._busy:
+            self._poll_again(BUSY_POLL_S)
         try:
             self._producer.produce(
                 self._topic,
@@ -113,6 +114,7 @@ class LogProducer:
         except (BufferError, KafkaException) as error:
             _log.warning("%s: not appended: %s", self._topic, error)
             self._report(number, None)
+            self._loop.call_soon(self._hand_over)
             return False
         return True
 
@@ -121,26 +123,30 @@ class LogProducer:
         deadline = time.monotonic() + timeout_s
         while self._waiting and time.monotonic() < deadline:
             await asyncio.sleep(0.01)
-        self._stop.set()
-        await asyncio.to_thread(self._thread.join)
+        self._timer.cancel()
+        self._producer.purge(in_queue=True, in_flight=True, blocking=False)
+        self._producer.poll(0)
         for number in list(self._waiting):
             self._report(number, None)
         self._hand_over()
 
-    # -- the polling thread ------------------------------------------------------------------------
-
     def _poll(self) -> None:
-        while not self._stop.is_set():
-            self._producer.poll(POLL_S)
-            if self._stall_s and self._oldest_age_s() > self._stall_s:
-                self._producer.purge(in_queue=True, in_flight=False, blocking=False)
-        self._producer.purge(in_queue=True, in_flight=True, blocking=False)
         self._producer.poll(0)
+        if self._stall_s and self._oldest_age_s() > self._stall_s:
+            self._producer.purge(in_queue=True, in_flight=False, blocking=False)
+        self._poll_again(BUSY_POLL_S if self._waiting else IDLE_POLL_S)
+        self._hand_over()
+
+    def _poll_again(self, after_s: float) -> None:
+        self._timer.cancel()
+        self._busy = after_s < IDLE_POLL_S
+        self._timer = self._loop.call_later(after_s, self._poll)
 
     def _oldest_age_s(self) -> float:
-        with self._lock:
-            first = next(iter(self._waiting.values()), None)
+        first = next(iter(self._waiting.values()), None)
         return 0.0 if first is None else time.monotonic() - first[1]
+
+    # -- called by the producer, in `poll` ---------------------------------------------------------
 
     def _delivered(self, number: int, error: KafkaError | None, message: Message) -> None:
         if error is not None:
@@ -156,21 +162,11 @@ class LogProducer:
             self._loop.call_soon_threadsafe(self._on_fatal, error.str())
 
     def _report(self, number: int, offset: int | None) -> None:
-        with self._lock:
-            entry = self._waiting.pop(number, None)
-            if entry is None:
-                return
+        entry = self._waiting.pop(number, None)
+        if entry is not None:
             self._reports.append((entry[0], offset))
-            due, self._flush_due = not self._flush_due, True
-        if due:
-            try:
-                self._loop.call_soon_threadsafe(self._hand_over)
-            except RuntimeError:
-                _log.debug("%s: the loop is closed, a report is dropped", self._topic)
 
     def _hand_over(self) -> None:
-        with self._lock:
-            reports, self._reports = self._reports, deque()
-            self._flush_due = False
+        reports, self._reports = self._reports, []
         for report, offset in reports:
             report(offset)

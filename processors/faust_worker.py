@@ -15,8 +15,10 @@ from __future__ import annotations
 import asyncio
 import logging
 import ssl
-from collections.abc import Callable, Mapping
+import types
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Mapping
 from pathlib import Path
+from typing import Any
 
 import faust
 from faust.types import Message
@@ -92,6 +94,7 @@ class FaustWorker:
         self.app.loop = asyncio.get_running_loop()
         self.app.finalize()
         await self.app.start()
+        self.app.consumer.wait_first = at_once(self.app.consumer.wait_first)
         # Its figures are shown nowhere (ours are in `metrics`), and it takes its part of every record.
         self.app.sensors.remove(self.app.monitor)
 
@@ -144,6 +147,51 @@ class FaustWorker:
         if not self._failed:
             self._failed = True
             self._on_failure(reason)
+
+
+WaitFirst = Callable[..., Awaitable[object]]
+
+
+def at_once(wait_first: WaitFirst) -> WaitFirst:
+    """
+    Faust's way to hand a record to its stream, or to give up when the flow is suspended, without four tasks for each.
+
+    A hand-over that need not wait is done when its first step is; only one that must wait goes the way of `wait_first`.
+    """
+
+    async def hand_over(*waited_for: Any, **limits: Any) -> object:
+        if limits or len(waited_for) != 2 or not all(map(asyncio.iscoroutine, waited_for)):
+            return await wait_first(*waited_for, **limits)
+        delivery, suspended = waited_for
+        try:
+            awaited = delivery.send(None)
+        except StopIteration:
+            suspended.close()
+            return None
+        except BaseException:
+            suspended.close()
+            raise
+        return await wait_first(_the_rest(delivery, awaited), suspended)
+
+    return hand_over
+
+
+@types.coroutine
+def _the_rest(begun: Coroutine[Any, Any, None], awaited: Any) -> Generator[Any, Any, None]:
+    """What is left of a coroutine that stopped at `awaited`."""
+    try:
+        while True:
+            try:
+                came = yield awaited
+            except GeneratorExit:
+                begun.close()
+                raise
+            except BaseException as error:
+                awaited = begun.throw(error)
+            else:
+                awaited = begun.send(came)
+    except StopIteration:
+        return
 
 
 def broker_urls(kafka: Mapping[str, str]) -> list[str]:

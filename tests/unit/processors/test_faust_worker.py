@@ -1,14 +1,17 @@
 """What must be true of the stream before a record reaches the fold (design D4)."""
 
+import asyncio
 from collections.abc import AsyncIterator, Iterable
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from faust.types.auth import AuthProtocol
 from mode.utils.queues import ThrowableQueue
 
-from processors.faust_worker import COMPANY_MAX, FaustWorker, broker_urls, credentials
+from processors.faust_worker import COMPANY_MAX, FaustWorker, at_once, broker_urls, credentials
+from tests.support.brokers import until
 
 
 class Fold:
@@ -107,3 +110,72 @@ async def test_what_faust_throws_at_the_agent_is_not_swallowed(tmp_path: Path) -
     arrivals.queue._throw(KeyError("thrown"))
     with pytest.raises(KeyError):
         await fold.worker._drive(arrivals)
+
+
+class Slow:
+    """Faust's own way, as far as it shows that it was taken."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[object, ...]] = []
+
+    async def wait_first(self, *waited_for: Any, **limits: Any) -> object:
+        self.asked.append((*waited_for, *limits))
+        done, others = await asyncio.wait([asyncio.ensure_future(one) for one in waited_for], return_when=asyncio.FIRST_COMPLETED)
+        for other in others:
+            other.cancel()
+        (first,) = done
+        return first.result()
+
+
+async def test_a_record_that_finds_room_is_handed_over_without_a_turn_of_the_loop() -> None:
+    slow, turns, handed = Slow(), [], []
+
+    async def deliver() -> None:
+        handed.append("over")
+
+    asyncio.get_running_loop().call_soon(turns.append, 1)
+    await at_once(slow.wait_first)(deliver(), asyncio.Event().wait())
+    assert (handed, turns, slow.asked) == (["over"], [], [])
+
+
+async def test_a_record_that_must_wait_for_room_waits_where_faust_can_give_it_up() -> None:
+    slow, room, handed = Slow(), asyncio.Event(), []
+
+    async def deliver() -> None:
+        await room.wait()
+        await asyncio.sleep(0)
+        handed.append("over")
+
+    waiting = asyncio.ensure_future(at_once(slow.wait_first)(deliver(), asyncio.Event().wait()))
+    await until(lambda: slow.asked, "the slow way is taken")
+    assert handed == []
+    room.set()
+    await waiting
+    assert handed == ["over"]
+
+    suspended = asyncio.Event()
+    waiting = asyncio.ensure_future(at_once(slow.wait_first)(asyncio.Event().wait(), suspended.wait()))
+    await until(lambda: len(slow.asked) == 2, "the slow way is taken again")
+    suspended.set()
+    assert await waiting is True
+
+
+@pytest.mark.parametrize("waits", [False, True])
+async def test_what_goes_wrong_in_a_delivery_comes_out_of_it(waits: bool) -> None:
+    async def deliver() -> None:
+        if waits:
+            await asyncio.sleep(0)
+        raise KeyError("delivery")
+
+    with pytest.raises(KeyError, match="delivery"):
+        await at_once(Slow().wait_first)(deliver(), asyncio.Event().wait())
+
+
+async def test_whatever_else_faust_waits_for_goes_its_own_way() -> None:
+    async def answer() -> str:
+        return "came"
+
+    slow = Slow()
+    assert await at_once(slow.wait_first)(answer()) == "came"
+    assert await at_once(slow.wait_first)(answer(), asyncio.Event().wait(), timeout=1.0) == "came"
+    assert len(slow.asked) == 2
