@@ -6,15 +6,17 @@ by the last call; envelopes are made here. Refuses to know: any request or effec
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
+
+from msgspec import structs
 
 from events.changes import MasterElected
 from events.envelope import Envelope, ReplicaEvidence
 from events.outcomes import LABEL_AT_RISK, Outcome
 from processors.leadership import Leadership
-from processors.liveness import Liveness
+from processors.liveness import REASON_STALE, Liveness
 from processors.metrics import Metrics
 from processors.patience import Patience
 from processors.peer_book import PeerBook
@@ -22,6 +24,13 @@ from processors.state import SUPPORTED_RULES, BrokerSet, ControllerState, Replic
 
 REQUEST_DEADLINE_MS = 2_500
 """Below the 3 s that brokers wait (controller.md 10.4)."""
+LOGGER_ROOTS = frozenset({"brokers", "events", "infra", "lakehouse", "processors"})
+"""Loggers of ours begin with the name of a package of ours."""
+
+
+def begins_as_ours(name: str) -> bool:
+    """True for the name of a package of ours, and whatever is below one."""
+    return name.partition(".")[0] in LOGGER_ROOTS
 
 
 class FolderView(Protocol):
@@ -54,6 +63,8 @@ class CoreConfig:
     """CIDR -> the address of this controller that those who ask from that network can reach."""
     startup: Mapping[str, str] = field(default_factory=dict)
     """What 1010 shows beside the recorded settings, under RocketMQ's names."""
+    knows_logger: Callable[[str], bool] = begins_as_ours
+    """Whether a level can be set for that name."""
 
 
 class CoreContext:
@@ -114,8 +125,15 @@ class CoreContext:
             applied_digest=self.folder.digest if self.folder.offset >= 0 else b"",
         )
 
-    def evidence_of(self, name: str, asker: int | None) -> tuple[ReplicaEvidence, ...]:
-        return self.liveness.evidence(self.state.sets.get(name), self.now_ms, asker)
+    def evidence_of(self, name: str, asker: int | None, also: str = "", /) -> tuple[ReplicaEvidence, ...]:
+        """What is known of the replicas of a set; who is not heard there may be so in the cluster `also`."""
+        broker_set = self.state.sets.get(name)
+        rows = self.liveness.evidence(broker_set, self.now_ms, asker)
+        if broker_set is None or also in ("", broker_set.cluster_name):
+            return rows
+        there = self.liveness.evidence(structs.replace(broker_set, cluster_name=also), self.now_ms, asker)
+        heard = [other.alive or other.reason == REASON_STALE for other in there]
+        return tuple(there[at] if heard[at] and not row.alive else row for at, row in enumerate(rows))
 
     def is_alive(self, broker_set: BrokerSet, replica: Replica) -> bool:
         return self.liveness.is_alive(broker_set, replica, self.now_ms)

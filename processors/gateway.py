@@ -8,7 +8,7 @@ Refuses to know: whether the command will be accepted (the fold), and how the an
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TypeAlias
+from typing import Protocol
 
 from msgspec import structs
 
@@ -48,8 +48,12 @@ OPERATORS_CODES = frozenset(
     }
 )
 
-EvidenceOf: TypeAlias = Callable[[str, int | None], tuple[ReplicaEvidence, ...]]
-"""(broker name, id of the broker that asks or None) -> evidence for that set"""
+
+class EvidenceOf(Protocol):
+    """The evidence for a set. `asker`: the broker that asks, if one does; `also`: another cluster to look for it in."""
+
+    def __call__(self, name: str, asker: int | None, also: str = "", /) -> tuple[ReplicaEvidence, ...]: ...
+
 
 
 def command_id_of(request: RemotingCommand) -> bytes | None:
@@ -214,10 +218,12 @@ def clean_broker_data(
     fields = Fields(request.ext)
     broker_name = fields.text("brokerName")
     listed = request.ext.get("brokerControllerIdsToClean", "").strip()
-    evidence = evidence_of(broker_name, None)
+    cluster_name = fields.text("clusterName", "")
+    # A replica that was given another cluster's name is heard under that one (controller.md 5.7, row 3).
+    evidence = evidence_of(broker_name, None, cluster_name)
     return CleanBrokerData(
         envelope=envelope,
-        cluster_name=fields.text("clusterName", ""),
+        cluster_name=cluster_name,
         broker_name=broker_name,
         broker_ids=_listed_ids(listed) if listed else None,
         clean_living=fields.flag("isCleanLivingBroker"),

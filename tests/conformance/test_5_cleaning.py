@@ -74,10 +74,29 @@ def _():
     return cleaned(rig, "3")
 
 
+@CLEAN.row("row-3-alive-in-the-cluster-of-the-request", shipped=[2009, 0])
+def _():
+    """A replica whose file names another cluster than its set's is heard under that name; then it falls silent."""
+    rig = Rig().lead().three()
+    rig.close_connection(3)
+    rig.probe_result("b3:10911", "refused")
+    names = {"clusterName": "other", "brokerName": SET}
+    beat = names | {"brokerId": "3", "brokerAddr": "b3:10911", "heartbeatTimeoutMills": "500"}
+    rig.request(904, beat, conn=33, oneway=True)
+
+    def clean() -> int:
+        answer = rig.request(1011, names | {"brokerControllerIdsToClean": "3"})
+        assert answer is not None
+        return answer.code
+
+    first = clean()
+    rig.pass_time(600)
+    return [first, clean()]
+
+
 @CLEAN.row("row-2-holes-and-what-only-looks-like-an-id", shipped=[2009, 2009, 2009, 2009])
 def _():
-    return [cleaned(Rig().lead().three(), listed, living="true") if listed != "1_0" else cleaned(Rig().lead().three(), listed)
-            for listed in ("1;;3", ";3", "1_0", "\u0663")]
+    return [cleaned(Rig().lead().three(), listed, living="true") for listed in ("1;;3", ";3", "1_0", "\u0663")]
 
 
 @CLEAN.row("row-4", shipped=[2009, 2009, 2009])

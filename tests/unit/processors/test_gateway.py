@@ -11,7 +11,7 @@ from processors.gateway import BadRequest
 ENVELOPE = Envelope(bytes(16), "cluster", 1, "c1", 0, "broker_request")
 
 
-def no_evidence(name: str, asker: int | None) -> tuple[ReplicaEvidence, ...]:
+def no_evidence(name: str, asker: int | None, also: str = "") -> tuple[ReplicaEvidence, ...]:
     return ()
 
 
@@ -107,7 +107,7 @@ def test_a_list_without_any_id_is_not_the_whole_set() -> None:
 
 def test_whoever_speaks_under_an_id_lives_for_a_cleaning_whichever_start_is_registered() -> None:
     rows = (ReplicaEvidence(1, False, "stale_incarnation"), ReplicaEvidence(2, False, "probe_refused"), ReplicaEvidence(3, True, "heartbeat"))
-    command = build(1011, {"brokerName": "a"}, evidence=lambda name, asker: rows)
+    command = build(1011, {"brokerName": "a"}, evidence=lambda name, asker, also: rows)
     assert isinstance(command, CleanBrokerData) and [row.alive for row in command.evidence] == [True, False, True]
 
 
