@@ -45,6 +45,8 @@ class AdminDesk:
         if level not in LOG_LEVELS:
             raise BadRequest(f"the level is none of {', '.join(LOG_LEVELS)}")
         logger = fields.optional("logger")
+        if logger is not None and not self._context.config.knows_logger(logger):
+            raise BadRequest(f"no logger {logger!r} here: name a module of this project that logs, or a package of it")
         effects: list[Effect] = [fx.SetLogLevel(level, logger)]
         return effects + waiter.answer(waiter.request.reply(0))
 
@@ -88,7 +90,12 @@ class AdminDesk:
         return self._change(waiter)
 
     def _change(self, waiter: Waiter) -> list[Effect]:
-        """A command, unless all is as wanted already; only a read barrier can say so."""
+        """A command, unless all is as wanted already (only a read barrier can say so) or could never be."""
+        rules = self._context.state.rules_version
+        wanted = admin_requests.wanted_settings(waiter.request)
+        wrong = [why for name, value in wanted.items() if (why := settings_in_force.why_invalid(name, value, rules))]
+        if wrong:
+            raise BadRequest(f"INVALID_SETTING: {'; '.join(wrong)}")
         if self._is_so(waiter):
             return self._reads.when_current(waiter, self._change_proven)
         return self._commands.request(waiter)

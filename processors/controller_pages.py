@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from brokers.remoting.connection import split_address
+from processors import log_levels
 from processors.admin_desk import LOG_LEVELS
 from processors.config import ControllerConfig
 from processors.controller_log import ControllerLog
@@ -42,16 +43,6 @@ def disk_of(data_dir: Path, now_s: float) -> Disk:
         if path.match(SNAPSHOTS) and int(path.stem.partition("-")[2]) > newest:
             newest, written_s = int(path.stem.partition("-")[2]), found.st_mtime
     return Disk(used, newest, now_s - written_s if newest >= 0 else -1.0)
-
-
-def log_levels() -> dict[str, str]:
-    """The root's level, and those of loggers that have one of their own."""
-    own = {
-        name: logging.getLevelName(one.level)
-        for name, one in sorted(logging.root.manager.loggerDict.items())
-        if isinstance(one, logging.Logger) and one.level != logging.NOTSET
-    }
-    return {"root": logging.getLevelName(logging.root.level), **own}
 
 
 class ControllerPages:
@@ -114,12 +105,14 @@ class ControllerPages:
         return text(200, "ready") if core.knows_leader else text(503, "not ready: no controller leads")
 
     async def _show_level(self, _query: Mapping[str, str]) -> HttpAnswer:
-        return text(200, "\n".join(f"{name} {level}" for name, level in log_levels().items()))
+        return text(200, "\n".join(f"{name} {level}" for name, level in log_levels.levels().items()))
 
     async def _set_level(self, query: Mapping[str, str]) -> HttpAnswer:
         level = query.get("level", "").upper()
         if level not in LOG_LEVELS:
             return text(400, f"level is one of {', '.join(LOG_LEVELS)}: PUT /loglevel?level=DEBUG&logger=processors")
         name = query.get("logger", "")
+        if name and not log_levels.is_logger(name):
+            return text(400, f"no logger {name!r}; there are {' '.join(log_levels.loggers())}")
         logging.getLogger(name or None).setLevel(level)
         return text(200, f"{name or 'root'} {level}")

@@ -21,6 +21,7 @@ from brokers.remoting.command import RemotingCommand
 from brokers.remoting.connection import Connection, Limits, split_address
 from brokers.remoting.server import RemotingServer
 from processors import effects as fx
+from processors import log_levels
 from processors.config import ControllerConfig
 from processors.controller_log import ControllerLog
 from processors.controller_pages import ControllerPages
@@ -110,6 +111,7 @@ class ControllerProcess:
                 requests_max=config.requests_max,
                 networks=config.advertise_by_network,
                 startup=config.startup(),
+                knows_logger=log_levels.is_logger,
             ),
             self._folder,
             random_ids(),

@@ -20,7 +20,7 @@ SHELLS: dict[str, tuple[str, ...]] = {
     "processes and their parts": (
         "processors/controller_process.py", "processors/controller_log.py", "processors/faust_worker.py",
         "processors/effect_runner.py", "processors/log_watch.py", "processors/start_fold.py",
-        "processors/last_resort.py", "processors/namesrv_process.py", "processors/peers.py", "processors/outcome_publisher.py",
+        "processors/last_resort.py", "processors/log_levels.py", "processors/namesrv_process.py", "processors/peers.py", "processors/outcome_publisher.py",
         "brokers/broker_process.py", "brokers/local_replica.py", "brokers/membership.py", "brokers/role_switch.py", "brokers/upkeep.py",
         "brokers/replica/driver.py", "brokers/replica/hooks.py", "lakehouse/landing_job.py",
     ),
@@ -36,7 +36,7 @@ SHELLS: dict[str, tuple[str, ...]] = {
         "processors/snapshot_fetch.py",
         "brokers/remoting/calls.py", "brokers/remoting/client.py", "brokers/remoting/connection.py",
         "brokers/remoting/outbox.py", "brokers/remoting/server.py", "brokers/remoting/silence.py",
-        "brokers/ha/transport.py", "brokers/controller_client.py", "brokers/namesrv_client.py", "brokers/ha_lookup.py",
+        "brokers/ha/transport.py", "brokers/controller_client.py", "brokers/namesrv_client.py", "brokers/ha_lookup.py", "brokers/ha_announce.py",
     ),
     "files": (
         "lakehouse/checkpoint.py",

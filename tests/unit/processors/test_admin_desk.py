@@ -84,6 +84,9 @@ def test_the_log_level_is_this_process_own_affair() -> None:
     answer = standby.request(19007, {"level": "debug", "logger": "processors"})
     assert answer is not None and answer.code == 0
     assert standby.take(fx.SetLogLevel) == [fx.SetLogLevel("DEBUG", "processors")]
+    assert standby.request(19007, {"level": "DEBUG"}) is not None and standby.take(fx.SetLogLevel) == [fx.SetLogLevel("DEBUG", None)]
+    invented = standby.request(19007, {"level": "debug", "logger": "invented.by.somebody"})
+    assert invented is not None and invented.code == 1 and "no logger" in (invented.remark or "") and not standby.take(fx.SetLogLevel)
     refused = standby.request(19007, {"level": "LOUD"})
     assert refused is not None and refused.code == 1
 

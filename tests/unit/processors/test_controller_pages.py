@@ -72,12 +72,20 @@ async def test_metrics_are_there_before_anything_else_is(pages: ControllerPages)
 
 
 async def test_a_log_level_is_changed_and_shown(pages: ControllerPages) -> None:
-    name = "processors.test_of_levels"
+    name = "processors.controller"
     try:
         assert await ask(pages, f"/loglevel?level=debug&logger={name}", "PUT") == (200, f"{name} DEBUG\n")
         assert f"{name} DEBUG" in (await ask(pages, "/loglevel"))[1].splitlines()
     finally:
         logging.getLogger(name).setLevel(logging.NOTSET)
+
+
+async def test_a_name_that_is_no_logger_of_ours_is_refused_and_makes_none(pages: ControllerPages) -> None:
+    before = set(logging.root.manager.loggerDict)
+    for name in ("invented", "processors.invented", "asyncio"):
+        status, said = await ask(pages, f"/loglevel?level=debug&logger={name}", "PUT")
+        assert status == 400 and f"no logger {name!r}" in said and "processors.controller" in said
+    assert not {"invented", "processors.invented"} & (set(logging.root.manager.loggerDict) - before)
 
 
 async def test_a_level_that_is_none_is_refused_with_an_example(pages: ControllerPages) -> None:
