@@ -18,6 +18,7 @@ import signal
 import socket
 from collections.abc import Coroutine
 
+from brokers import ha_announce
 from brokers.broker_status import read_status
 from brokers.config import BrokerConfig
 from brokers.controller_messages import Introduction
@@ -230,6 +231,7 @@ class BrokerProcess:
         for work in (
             self.service.run(), self.sync.run(), self.upkeep.flush_every(self.config.flush_interval_ms),
             self.upkeep.save_offsets_every(self.config.offsets_persist_ms), self.switch.watch(),
+            ha_announce.run(self.client, self.switch.mastership, self.clock),
         ):  # fmt: skip
             self._spawn(work)
 

@@ -11,6 +11,7 @@ import logging
 from collections.abc import Callable, Mapping
 
 from brokers.config import BrokerConfig
+from brokers.ha_announce import Mastership
 from brokers.local_replica import LocalReplica
 from brokers.log.commit_log import LogError
 from brokers.namesrv_client import NameServers, RouteEntry
@@ -73,6 +74,14 @@ class RoleSwitch:
             return {}
         addresses = self._addresses()
         return {member: addresses.get(member, "") for member in core.acknowledging_members if member != core.broker_id}
+
+    def mastership(self) -> Mastership:
+        """What this broker leads, for those of its replicas that have not found it yet."""
+        core, config = self._core, self._config
+        epoch = core.master_epoch if core is not None and core.is_master else None
+        replicas = {key: address for key, address in self._addresses().items() if core is None or key != core.broker_id}
+        linked = {slave.broker_id for slave in self._replica.ha_status().slaves if slave.broker_id is not None}
+        return Mastership(epoch, config.advertised, config.ha_advertised, replicas, linked)
 
     def route_entry(self) -> RouteEntry | None:
         """What name servers are told now; nothing before there is a role, or while this broker is fenced."""

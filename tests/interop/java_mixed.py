@@ -13,6 +13,7 @@ from pathlib import Path
 
 from infra.cluster_plan import BROKER_SET, CLUSTER_NAME, COMMIT_LOG_FILE_BYTES
 from infra.controller_admin import ControllerAdmin
+from infra.ports import pick_block
 from infra.problems import Problem
 from tests.interop.java_client import acknowledged_of, lost_after_reading
 from tests.interop.java_rocketmq import JavaBroker
@@ -43,14 +44,15 @@ def _mixed(stage: Stage, stack: ExitStack) -> JavaSet:
     stack.callback(regent.down)
     controllers = regent.folder.running_cluster()["controllers"]
     brokers = start_brokers(stage, "Regent's controllers, in a set with Regent's brokers", controllers, regent.name_servers,
-                            broker_set=BROKER_SET, cluster=CLUSTER_NAME, count=1, prefix="mixed-", settings=SAME_FILES)
+                            broker_set=BROKER_SET, cluster=CLUSTER_NAME, count=1, prefix="mixed-",
+                            settings={**SAME_FILES, "haListenPort": str(pick_block(1))})  # a port that no rule gives
     stack.callback(brokers[0].end)
     return JavaSet(stage.java, ControllerAdmin(controllers, ASK_MS), BROKER_SET, regent.name_servers[0], brokers, brokers[0], regent)
 
 
 def _play(stage: Stage, java: JavaSet, javas: JavaBroker) -> list[Row]:
     joined = java.wait("the Java slave is in sync behind a Regent master", _whole, 60)
-    rows = [Row("Java slave behind a Regent master", str(joined), joined.master_id != javas.broker_id)]
+    rows = [Row("Java slave behind a Regent master", str(joined), joined.master_id != javas.broker_id), _ha_status(java, joined)]
     producer = java.producer(stage, "Mixed")
     try:
         producer.flows()
@@ -86,6 +88,13 @@ def _play(stage: Stage, java: JavaSet, javas: JavaBroker) -> list[Row]:
 
 def _whole(view: SetView) -> bool:
     return view.has_master and view.in_sync == ALL
+
+
+def _ha_status(java: JavaSet, view: SetView) -> Row:
+    """Stock mqadmin reads the links of a Regent master, the one to the Java slave among them."""
+    text = java.world.mqadmin("haStatus", "-b", str(view.master_address)).text
+    links = [line.split() for line in text.splitlines() if line.rstrip().endswith(tuple("0123456789")) and " OK " in line]
+    return Row("mqadmin haStatus", f"{len(links)} links in sync", "#InSyncSlaveNum\t2" in text and len(links) == len(ALL) - 1)
 
 
 def _equal(java: JavaSet, javas: JavaBroker) -> Row:

@@ -349,6 +349,7 @@ class JavaWorld:
                "storePathRootDir": str(store), "storePathCommitLog": str(store / "commitlog"), **(settings or {})}
         found = JavaBroker(self, name, "org.apache.rocketmq.broker.BrokerStartup", "", BROKER_JVM, own)
         found._listen(pick_block(4) + 2)
+        found.settings.update(settings or {})
         self._add(found, start)
         return found
 
