@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from infra import java_controller
@@ -19,13 +20,15 @@ from infra.java_controller import JavaControllers, JavaLink, require_address
 from infra.move_report import check_lines, step_lines
 from infra.problems import EXIT_DONE, EXIT_FAILED, EXIT_USAGE, Problem
 from processors import export_plan, move_plan
-from processors.export_plan import DONE, SetPlan
+from processors.export_plan import DONE, REQUESTS_MAX, SetPlan
+from processors.export_requests import Ask
 from processors.move_plan import Check, JavaSet, Step
 
 UNCLEAN = "enableElectUncleanMaster"
 DRIVEN_STEPS = 1
 QUIET_WITHIN_S = 30.0
 POLL_S = 0.2
+TELL_EVERY_S = 2.0
 
 
 def add_arguments(parser: argparse.ArgumentParser, verb: str) -> None:
@@ -35,6 +38,8 @@ def add_arguments(parser: argparse.ArgumentParser, verb: str) -> None:
     parser.add_argument("--dry-run", action="store_true", help="read, check and show the steps; send nothing")
     parser.add_argument("--replace", action="store_true",
                         help="forget what that controller knows of these sets (refused while any of their brokers lives there)")
+    parser.add_argument("--requests-max", metavar="N", type=int, default=REQUESTS_MAX,
+                        help=f"refuse a set that needs more requests; each moves an id or an epoch by one (default {REQUESTS_MAX})")
     parser.add_argument("--check", action="store_true",
                         help="after Regent's controllers stopped: prove by the brokers that nothing changed, and show who has arrived")
     add_where(parser)
@@ -90,7 +95,7 @@ def _plans(arguments: argparse.Namespace, document: Mapping[str, Any], java: Jav
     now_ms = int(time.time() * 1000)
     return [
         export_plan.plan_set(name, sets.get(name), {one: brokers[one] for one in addresses.get(name, ())}, there[name], now_ms,
-                             replace=arguments.replace)
+                             replace=arguments.replace, requests_max=arguments.requests_max)
         for name in names
     ]  # fmt: skip
 
@@ -101,13 +106,25 @@ def _drive(plan: SetPlan, java: JavaControllers, timeout_ms: int) -> Check:
     if plan.presence == DONE:
         return Check("exported", True, f"{plan.name}: there already")
     with JavaLink(java.leader, timeout_ms) as link:
-        for ask in (*plan.forget, *plan.drive):
+        for ask in _told(plan.name, (*plan.forget, *plan.drive)):
             link.send(ask)
     _wait_quiet(plan, java)
     with JavaLink(java.leader, timeout_ms) as link:
         for ask in plan.clean:
             link.send(ask)
     return export_plan.verify(plan.goal, _one(java, plan.name, plan.goal.cluster_name))
+
+
+def _told(name: str, asks: Sequence[Ask]) -> Iterator[Ask]:
+    """Each of them in turn; every two seconds one line on standard error says how far it is."""
+    began = told = time.monotonic()
+    for done, ask in enumerate(asks):
+        now = time.monotonic()
+        if done and now - told >= TELL_EVERY_S:
+            told = now
+            left_s = (now - began) / done * (len(asks) - done)
+            print(f"set {name}: {done} of {len(asks)} requests, about {left_s:.0f} s left", file=sys.stderr, flush=True)
+        yield ask
 
 
 def _one(java: JavaControllers, name: str, cluster: str) -> JavaSet | None:

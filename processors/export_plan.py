@@ -16,12 +16,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from processors.export_requests import Ask, Goal, clean_requests, drive_requests, forget_requests
+from processors.export_requests import Ask, Goal, clean_requests, drive_count, drive_requests, forget_requests
 from processors.move_plan import BrokerFacts, Check, JavaSet, Step, failed, masters_check, reached_check
 
 EPOCH_MARGIN = 10
 """How far above ours both epochs go: a failover between reading here and stopping our controllers must not pass them."""
 JAVA_EPOCH_MAX = 2_147_483_647
+REQUESTS_MAX = 100_000
+"""A Java controller counts by ones: every id, epoch and set epoch on the way is a request. So many are a matter of minutes."""
+REQUESTS_MOST = 1_000_000
+"""More are not sent, whoever allows them: all of a set's requests are held in memory, and its brokers wait."""
 FRESH, DONE, OCCUPIED = "fresh", "done", "occupied"
 
 
@@ -59,13 +63,13 @@ def goal_of(name: str, here: Mapping[str, Any], brokers: Mapping[str, BrokerFact
 
 def plan_set(
     name: str, here: Mapping[str, Any] | None, brokers: Mapping[str, BrokerFacts | None], there: JavaSet | None,
-    now_ms: int, *, replace: bool = False,
+    now_ms: int, *, replace: bool = False, requests_max: int = REQUESTS_MAX,
 ) -> SetPlan:  # fmt: skip
     """
     Judge one set and say what to send.
 
     `there`: what the Java controller has of that name, None for nothing; `replace`: it may be forgotten there;
-    `now_ms`: wall clock, for check codes and `invokeTime`.
+    `now_ms`: wall clock, for check codes and `invokeTime`; `requests_max`: more are not sent.
     """
     goal = None if here is None else goal_of(name, here, brokers)
     checks = list(_here_checks(name, here, brokers))
@@ -73,6 +77,8 @@ def plan_set(
         return SetPlan(None, name, FRESH, tuple(checks))
     presence = FRESH if there is None else DONE if not _missing(goal, there) else OCCUPIED
     checks += [_place_check(goal, there, presence, replace), _range_check(goal)]
+    if presence != DONE and checks[-1].ok:
+        checks.append(_length_check(goal, requests_max))
     if presence == DONE or failed(checks):
         return SetPlan(goal, name, presence, tuple(checks))
     forget = () if there is None else forget_requests(goal, there, now_ms)
@@ -111,6 +117,14 @@ def _place_check(goal: Goal, there: JavaSet | None, presence: str, replace: bool
 def _range_check(goal: Goal) -> Check:
     ok = goal.epoch < JAVA_EPOCH_MAX - EPOCH_MARGIN and goal.set_epoch < JAVA_EPOCH_MAX - EPOCH_MARGIN
     return Check("range", ok, f"{goal.name}: epochs {goal.epoch} and {goal.set_epoch} to be reached", "A Java controller counts no further.")
+
+
+def _length_check(goal: Goal, requests_max: int) -> Check:
+    count, allowed = drive_count(goal), min(requests_max, REQUESTS_MOST)
+    more = f"Allow it with --requests-max {count}; while it runs it says how far it is and how long it will take."
+    none = f"More than {REQUESTS_MOST} are never sent: its ids or epochs are too high for a controller that counts by ones."
+    return Check("length", count <= allowed, f"{goal.name}: {count} requests lead there, {allowed} are allowed",
+                 more if count <= REQUESTS_MOST else none)
 
 
 # -- what must stand afterwards --------------------------------------------------------------------------------------

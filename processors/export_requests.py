@@ -84,8 +84,7 @@ def forget_requests(goal: Goal, there: JavaSet, now_ms: int) -> tuple[Ask, ...]:
 def drive_requests(goal: Goal, now_ms: int) -> tuple[Ask, ...]:
     """Return steps 1 to 4 of the page's head, and the end of the heartbeats, for a controller that knows nothing of the set."""
     other = companion(goal)
-    last = max(goal.next_broker_id - 1, other)
-    asks = [_apply(goal, broker_id, now_ms) for broker_id in range(1, last + 1)]
+    asks = [_apply(goal, broker_id, now_ms) for broker_id in range(1, _last_id(goal) + 1)]
     asks.append(_elect(goal, goal.master_id, False, _OK, now_ms, f"first election: master {goal.master_id}, epoch 1"))
     alters = _alters(goal, other, now_ms)
     for first in range(0, len(alters), BEAT_EVERY):
@@ -96,10 +95,25 @@ def drive_requests(goal: Goal, now_ms: int) -> tuple[Ask, ...]:
     return tuple(asks)
 
 
+def drive_count(goal: Goal) -> int:
+    """How many `drive_requests` are, told without making them: each moves one number by one, and there may be billions."""
+    changes = _changes(goal)
+    beats = 2 * (-(-changes // BEAT_EVERY) + 1)
+    return _last_id(goal) + 1 + changes + beats + max(0, goal.epoch - 1)
+
+
 def companion(goal: Goal) -> int:
     """Who goes in and out of the set in step 3; a set of one borrows the next id, and cleans it away again."""
-    others = [broker_id for broker_id in range(1, goal.next_broker_id) if broker_id != goal.master_id]
-    return others[0] if others else goal.next_broker_id
+    return min(2 if goal.master_id == 1 else 1, goal.next_broker_id)
+
+
+def _last_id(goal: Goal) -> int:
+    return max(goal.next_broker_id - 1, companion(goal))
+
+
+def _changes(goal: Goal) -> int:
+    changes = max(0, goal.set_epoch - 1)
+    return changes + changes % 2
 
 
 def _apply(goal: Goal, broker_id: int, now_ms: int) -> Ask:
@@ -117,11 +131,9 @@ def _beat(goal: Goal, broker_id: int, timeout_ms: int = BEAT_TIMEOUT_MS) -> Ask:
 
 def _alters(goal: Goal, other: int, now_ms: int) -> list[Ask]:
     """An even number of changes, from set epoch 1: the set ends as {master}, with an epoch of at least the goal's."""
-    changes = max(0, goal.set_epoch - 1)
-    changes += changes % 2
     fields = {"brokerName": goal.name, "masterBrokerId": str(goal.master_id), "masterEpoch": "1", "invokeTime": str(now_ms)}
     asks = []
-    for base in range(1, changes + 1):
+    for base in range(1, _changes(goal) + 1):
         members = sorted([goal.master_id, other]) if base % 2 else [goal.master_id]
         body = {"syncStateSet": members, "syncStateSetEpoch": base}
         asks.append(Ask(RequestCode.CONTROLLER_ALTER_SYNC_STATE_SET, fields, body, meaning=f"set epoch to {base + 1}"))
@@ -130,8 +142,7 @@ def _alters(goal: Goal, other: int, now_ms: int) -> list[Ask]:
 
 def clean_requests(goal: Goal, now_ms: int) -> tuple[Ask, ...]:
     """Return step 5: ids that are not ours any more. The master's is never among them, so the set goes on to exist."""
-    last = max(goal.next_broker_id - 1, companion(goal))
-    gone = tuple(one for one in range(1, last + 1) if one not in goal.addresses)
+    gone = tuple(one for one in range(1, _last_id(goal) + 1) if one not in goal.addresses)
     return (_clean(goal, gone, now_ms, f"forget {gone}"),) if gone else ()
 
 

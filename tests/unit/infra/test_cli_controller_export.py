@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 import pytest
+from infra import cli_controller_export
 from infra.cli import main
 from processors.export_requests import Goal, drive_requests
 
@@ -81,3 +82,18 @@ def test_afterwards_the_brokers_prove_it(capsys: pytest.CaptureFixture[str]) -> 
         assert run(leader, java, "--sets", "broker-a", "--check", "--json") == 1
         found = json.loads(capsys.readouterr().out)["sets"]["broker-a"]["checks"]
         assert [entry["name"] for entry in found if not entry["ok"]] == ["master serves"]
+
+
+def test_a_long_way_is_refused_unless_allowed_and_then_tells_how_far_it_is(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cli_controller_export, "TELL_EVERY_S", 0.0)
+    one = BrokerStub(1, True)
+    with JavaSide().serving(one) as java, ours(one).serving() as leader:
+        assert run(leader, java, "--requests-max", "20") == 1
+        assert java.model.sets == {} and "--requests-max" in capsys.readouterr().out
+        assert run(leader, java, "--requests-max", "200", "--json") == 0
+        told = capsys.readouterr()
+        count = json.loads(told.out)["sets"]["broker-a"]["requests"]
+        lines = [line for line in told.err.splitlines() if "requests, about" in line]
+        assert lines and all(f" of {count - 1} requests" in line and line.endswith("s left") for line in lines)

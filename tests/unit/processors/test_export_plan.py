@@ -125,3 +125,27 @@ def test_brokers_of_ours_are_restarted_with_the_new_address() -> None:
     assert goal is not None
     text = "\n".join(one.title for one in export_plan.steps([goal], ["j:1"], ["r:1"], "j:1"))
     assert "restart the master first" in text and "updateBrokerConfig" not in text
+
+
+ENDLESS = {
+    "epoch": broker_set(master_epoch=2_000_000_000, highest_epoch_seen=2_000_000_000),
+    "set epoch": broker_set(sync_state_set_epoch=2_000_000_000),
+    "ids": broker_set(next_broker_id=2**60),
+}
+
+
+@pytest.mark.parametrize("here", ENDLESS.values(), ids=ENDLESS)
+def test_what_would_never_end_is_refused_at_once_whoever_allows_it(here: dict[str, Any]) -> None:
+    plan = export_plan.plan_set("b", here, BROKERS, None, NOW, requests_max=2**62)
+    assert failed(plan) == ["length"] and not plan.drive
+    assert "never sent" in plan.checks[-1].way_out
+
+
+def test_many_requests_are_sent_only_when_the_operator_allows_them() -> None:
+    here = broker_set(sync_state_set_epoch=export_plan.REQUESTS_MAX)
+    plan = export_plan.plan_set("b", here, BROKERS, None, NOW)
+    assert failed(plan) == ["length"] and not plan.drive
+    words = plan.checks[-1].way_out.split()
+    allowed = int(words[words.index("--requests-max") + 1].rstrip(":"))
+    plan = export_plan.plan_set("b", here, BROKERS, None, NOW, requests_max=allowed)
+    assert plan.is_ready and len(plan.drive) == allowed

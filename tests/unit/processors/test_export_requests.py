@@ -1,7 +1,9 @@
 """The requests, tried on RocketMQ's rules."""
 
 import pytest
-from processors.export_requests import Goal, clean_requests, drive_requests, forget_requests
+from hypothesis import given
+from hypothesis import strategies as some
+from processors.export_requests import BEAT_EVERY, Goal, clean_requests, drive_count, drive_requests, forget_requests
 
 from tests.support.java_controller_model import JavaControllerModel
 
@@ -75,3 +77,13 @@ def test_a_run_that_broke_off_is_forgotten_and_driven_anew(broken_off_after: int
         assert model.send(ask) == ask.answers
     assert model.seen("b") is None
     run(model, wanted)
+
+
+@given(next_id=some.integers(2, 40), master=some.integers(1, 39), epoch=some.integers(1, 60), set_epoch=some.integers(1, 3 * BEAT_EVERY))
+def test_how_many_there_are_is_known_without_making_them(next_id: int, master: int, epoch: int, set_epoch: int) -> None:
+    wanted = goal((master,), max(next_id, master + 1), master, epoch, set_epoch)
+    assert drive_count(wanted) == len(drive_requests(wanted, NOW))
+
+
+def test_the_count_of_what_would_never_end_is_there_at_once() -> None:
+    assert drive_count(goal((1,), 2**60, 1, 2**31 - 1, 2**31 - 1)) > 2**60
