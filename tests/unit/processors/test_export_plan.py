@@ -146,6 +146,6 @@ def test_many_requests_are_sent_only_when_the_operator_allows_them() -> None:
     plan = export_plan.plan_set("b", here, BROKERS, None, NOW)
     assert failed(plan) == ["length"] and not plan.drive
     words = plan.checks[-1].way_out.split()
-    allowed = int(words[words.index("--requests-max") + 1].rstrip(":"))
+    allowed = int(words[words.index("--requests-max") + 1].rstrip(";"))
     plan = export_plan.plan_set("b", here, BROKERS, None, NOW, requests_max=allowed)
     assert plan.is_ready and len(plan.drive) == allowed
