@@ -1,6 +1,7 @@
 """The `regent` command line: which verbs there are, and how each ends.
 
-Exit codes: 0 done, 1 failed at work, 2 wrong usage, 130 interrupted. A Problem becomes one line on stderr.
+Exit codes: 0 done, 1 failed at work, 2 wrong usage, 130 interrupted. A Problem becomes one line on stderr, and with
+--json one document on stdout as well.
 Refuses to know what a verb does: each is a module with `add_arguments(parser, verb)` and `run(arguments)`.
 """
 
@@ -15,10 +16,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NoReturn
 
-from infra.problems import EXIT_DONE, EXIT_FAILED, EXIT_USAGE, Problem
+from infra import cli_ending
+from infra.problems import EXIT_DONE, EXIT_USAGE, Problem
 
 RELEASE = "0.2.0"
 EXIT_INTERRUPTED = 130
+PROCESSES = "infra.cli_process"
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,15 +54,15 @@ VERBS: dict[str, Verb] = {
                   ("regent state --at 42", "regent state --at 2026-11-21T10:00:00Z")),
     "verify": Verb("infra.cli_history", "fold the landed commands again in Spark and compare digests with the published",
                    ("regent verify",)),
-    "kafka": Verb("infra.cli_process", "run one local Kafka node", ("regent kafka --config kafka.toml",)),
-    "controller": Verb("infra.cli_process", "run one controller, or ask and steer the controllers that run",
+    "kafka": Verb(PROCESSES, "run one local Kafka node", ("regent kafka --config kafka.toml",)),
+    "controller": Verb(PROCESSES, "run one controller, or ask and steer the controllers that run",
                        ("regent controller --config controller.toml", "regent controller sets",
                         'regent controller elect broker-a --controller "10.0.0.1:9878;10.0.0.2:9878"'),
                        subverbs="infra.cli_controller"),
-    "namesrv": Verb("infra.cli_process", "run one name server", ("regent namesrv --listen 0.0.0.0:9876",)),
-    "broker": Verb("infra.cli_process", "run one broker",
+    "namesrv": Verb(PROCESSES, "run one name server", ("regent namesrv --listen 0.0.0.0:9876",)),
+    "broker": Verb(PROCESSES, "run one broker",
                    ("regent broker --config broker.toml", "regent broker --config broker.toml --listen 0.0.0.0:10911")),
-    "land": Verb("infra.cli_process", "run the job that lands the log in Delta tables", ("regent land --config land.toml",)),
+    "land": Verb(PROCESSES, "run the job that lands the log in Delta tables", ("regent land --config land.toml",)),
 }
 
 
@@ -70,7 +73,7 @@ def overview() -> str:
     return "\n".join([
         "usage: regent VERB [options]", "",
         "RocketMQ-compatible broker sets with automatic failover, where every control decision is an event.", "",
-        *lines, "", "'regent VERB --help' explains one verb. Exit codes: 0 done, 1 failed, 2 wrong usage.",
+        *lines, "", "'regent VERB --help' explains one verb. Exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted.",
     ])
 
 
@@ -108,22 +111,33 @@ LEAVE_AT_ONCE = ("explain", "history", "state")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The console script. Never raises."""
+    """The console script. Raises nothing, but for a process that ends by an error of its own."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     try:
-        return _dispatch(words)
+        code = _dispatch(words)
+        sys.stdout.flush()
+        return code
     except Problem as problem:
-        print(f"regent: {problem.line()}", file=sys.stderr)
-        return problem.exit_code
+        return cli_ending.tell(problem, words)
     except KeyboardInterrupt:
-        print("regent: interrupted", file=sys.stderr)
-        return EXIT_INTERRUPTED
+        return cli_ending.tell(Problem("interrupted", ""), words, EXIT_INTERRUPTED)
     except BrokenPipeError:  # the reader (head, less) has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        cli_ending.discard(sys.stdout)
         return EXIT_DONE
     except OSError as error:  # a folder without rights, a full disk: the file's name says enough
-        print(f"regent: {_disk_problem(error).line()}", file=sys.stderr)
-        return EXIT_FAILED
+        return cli_ending.tell(_disk_problem(error), words)
+    except Exception as error:
+        if cli_ending.is_interruption(error):
+            return cli_ending.tell(Problem("interrupted", ""), words, EXIT_INTERRUPTED)
+        if _is_process(words):
+            raise  # loudly: its log and its supervisor want to know
+        return cli_ending.tell(cli_ending.unforeseen(error), words)
+
+
+def _is_process(words: list[str]) -> bool:
+    """The command runs a part of a cluster, instead of asking one."""
+    verb = VERBS.get(words[0]) if words else None
+    return verb is not None and verb.module == PROCESSES and all(word.startswith("-") for word in words[1:2])
 
 
 def _disk_problem(error: OSError) -> Problem:
@@ -133,9 +147,9 @@ def _disk_problem(error: OSError) -> Problem:
 
 def command() -> None:
     """The process's way in and out: `main`, then an end that cannot fail."""
+    cli_ending.prepare_streams()
     code = main()
-    sys.stdout.flush()
-    sys.stderr.flush()
+    cli_ending.finish_streams()
     if sys.argv[1:2] and (sys.argv[1] in LEAVE_AT_ONCE or sys.argv[1:3] == ["controller", "rebuild"]):
         os._exit(code)
     sys.exit(code)
@@ -155,7 +169,6 @@ def _dispatch(words: list[str]) -> int:
         return int(left.code or 0)
     parsed.verb = name.rpartition(" ")[2]
     result: int = importlib.import_module(verb.module).run(parsed)
-    sys.stdout.flush()
     return result
 
 

@@ -8,13 +8,13 @@ from __future__ import annotations
 import argparse
 import difflib
 import json
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
 
 from infra.cli_process import LOG_LEVELS
 from infra.cli_status import table
 from infra.controller_admin import ControllerAdmin, add_where, admin_of
-from infra.problems import EXIT_DONE, EXIT_USAGE, Problem
+from infra.problems import EXIT_DONE, EXIT_FAILED, EXIT_USAGE, Problem
 from processors import settings_in_force
 
 LEVELS = (*LOG_LEVELS, "CRITICAL")
@@ -27,7 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser, verb: str) -> None:
     parser.add_argument("--each", action="store_true", help="list, get: what every controller was started with, by RocketMQ's names")
     parser.add_argument("--log-level", metavar="LEVEL", choices=LEVELS, type=str.upper,
                         help="log from now on at this level, on every controller that is named (default: all of the cluster in --dir), until it ends")
-    parser.add_argument("--logger", metavar="NAME", help="with --log-level: only this logger, for example processors.leadership")
+    parser.add_argument("--logger", metavar="NAME", help="with --log-level: only this logger, for example processors.controller")
     add_where(parser)
     parser.add_argument("--json", action="store_true", help="one JSON document")
 
@@ -43,10 +43,10 @@ def run(arguments: argparse.Namespace) -> int:
         result, lines = change(admin, pairs_of(words))
     else:
         if (arguments.action == "get") != bool(words):
-            raise Problem("config: get needs a KEY, list takes none", "", EXIT_USAGE)
+            raise Problem("config: get needs a KEY, list takes none", "For example 'config get enableElectUncleanMaster'.", EXIT_USAGE)
         result, lines = each(admin, words) if arguments.each else settings(admin, words)
     print(json.dumps(result, indent=1) if arguments.json else "\n".join(lines))
-    return EXIT_DONE
+    return EXIT_FAILED if result.get("problems") else EXIT_DONE
 
 
 Result = tuple[dict[str, Any], list[str]]
@@ -61,9 +61,9 @@ def pairs_of(words: list[str]) -> dict[str, str]:
         key, equals, value = word.partition("=")
         if not equals or not key.strip():
             raise Problem(f"config set: {word!r} is not KEY=VALUE", "For example 'config set enableElectUncleanMaster=false'.", EXIT_USAGE)
-        pairs[settings_in_force.canonical_name(key.strip())] = value.strip()
+        pairs[settings_in_force.canonical_name(key.strip())] = settings_in_force.canonical_value(value)
     if not pairs:
-        raise Problem("config set: what?", "For example 'config set enableElectUncleanMaster=false'.", EXIT_USAGE)
+        raise Problem("config set: nothing is named", "For example 'config set enableElectUncleanMaster=false'.", EXIT_USAGE)
     return pairs
 
 
@@ -91,19 +91,37 @@ def settings(admin: ControllerAdmin, names: list[str]) -> Result:
 
 def each(admin: ControllerAdmin, names: list[str]) -> Result:
     """What each controller answers to RocketMQ's own question (1010)."""
-    found = {}
+    found, failed = of_each(admin, admin.config)
+    shown = {address: {key: value for key, value in config.items() if not names or key in names} for address, config in found.items()}
     lines = []
-    for address in admin.addresses:
-        config = {key: value for key, value in admin.config(address).items() if not names or key in names}
-        found[address] = config
+    for address, config in shown.items():
         lines += [f"controller {address}", *table([(f"  {key}", value) for key, value in sorted(config.items())] or [("  nothing of that name",)])]
-    return {"controllers": found}, lines
+    return {"controllers": shown, "problems": failed}, [*lines, *(f"problem: {text}" for text in failed)]
+
+
+Answer = TypeVar("Answer")
+
+
+def of_each(admin: ControllerAdmin, ask: Callable[[str], Answer]) -> tuple[dict[str, Answer], list[str]]:
+    """What every controller answers, and why some do not; one that is down does not keep the others from it."""
+    found: dict[str, Answer] = {}
+    failed = []
+    for address in admin.addresses:
+        try:
+            found[address] = ask(address)
+        except Problem as problem:
+            failed.append(problem.line())
+    return found, failed
 
 
 def change(admin: ControllerAdmin, pairs: Mapping[str, str]) -> Result:
     """One recorded command for all of them; either all are valid and set, or none."""
-    before = admin.state(sets=False)["settings"]["effective"]
+    document = admin.state(sets=False)
+    before = document["settings"]["effective"]
     require_known(list(pairs), before)
+    wrong = [why for name, value in pairs.items() if (why := settings_in_force.why_invalid(name, value, int(document["rules_version"])))]
+    if wrong:
+        raise Problem(f"config set: {'; '.join(wrong)}", "Nothing was changed.", EXIT_USAGE)
     admin.change_settings(pairs)
     lines = [f"{name} = {value} (before: {before[name]})" for name, value in pairs.items()]
     return {"changed": {name: {"value": value, "before": before[name]} for name, value in pairs.items()}}, lines
@@ -111,7 +129,7 @@ def change(admin: ControllerAdmin, pairs: Mapping[str, str]) -> Result:
 
 def log_level(admin: ControllerAdmin, level: str, logger: str | None) -> Result:
     """The level at every controller that was named or that the cluster has."""
-    for address in admin.addresses:
-        admin.log_level(address, level, logger)
+    done, failed = of_each(admin, lambda address: admin.log_level(address, level, logger))
     what = f"logger {logger}" if logger else "all loggers"
-    return {"level": level, "logger": logger, "controllers": admin.addresses}, [f"{address}: {what} at {level}" for address in admin.addresses]
+    lines = [*(f"{address}: {what} at {level}" for address in done), *(f"problem: {text}" for text in failed)]
+    return {"level": level, "logger": logger, "controllers": list(done), "problems": failed}, lines

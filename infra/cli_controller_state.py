@@ -103,10 +103,19 @@ def status_view(admin: ControllerAdmin) -> dict[str, Any]:
     known = list(document["controllers"]) if document else [{"address": address} for address in admin.addresses]
     answers = process_status.ask_all([one["address"] for one in known], sets=False)
     controllers = [_controller(one, answers[one["address"]]) for one in known]
-    problems += [f"{one['id']} at {one['address']} does not answer" for one in controllers if not one["answers"]]
+    problems += [text for one in controllers if (text := _trouble(one)) and (document or any(answers.values()))]
     names = ("cluster_id", "term", "leader", "leader_address", "rules_version", "supported_rules", "applied_offset", "digest")
     best: Document = document or max((one for one in answers.values() if one), key=lambda one: one.get("term", 0), default={})
     return {**{name: best.get(name) for name in names}, "controllers": controllers, "problems": problems}
+
+
+def _trouble(one: Document) -> str | None:
+    """What is wrong with a controller; one that does not know who leads can do nothing for brokers."""
+    if not one["answers"]:
+        return f"{one['id']} at {one['address']} does not answer"
+    if one["ready"] is False:
+        return f"{one['id']} at {one['address']} is not ready: it is starting, or hears no leader"
+    return None
 
 
 def _controller(known: Document, answer: Document | None) -> dict[str, Any]:
@@ -129,7 +138,7 @@ def status_lines(view: Document) -> list[str]:
     """The document of `status` as text."""
     leader = f"{view['leader']} at {view['leader_address']}" if view["leader"] else "nobody"
     lines = [f"cluster {view['cluster_id']}, term {view['term']}: {leader} leads; rules {view['rules_version'] or '?'},"
-             f" applied offset {view['applied_offset']}"]
+             f" applied offset {view['applied_offset']}"] if view["cluster_id"] else ["no controller of a cluster answers"]
     rows = [("  ID", "ADDRESS", "ROLE", "ANSWERS", "RELEASE", "RULES", "APPLIED", "BEHIND", "PUBLISHED", "HTTP")]
     for one in view["controllers"]:
         applied, end = one["applied_offset"], one["end_offset"]

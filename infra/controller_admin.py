@@ -20,6 +20,7 @@ from infra.data_folder import DataFolder
 from infra.ports import split_address
 from infra.problems import EXIT_USAGE, Problem
 
+TIMEOUT_MAX_S = 600
 __all__ = ["ControllerAdmin", "Refused", "add_where", "addresses_of", "admin_of", "parse_addresses"]
 
 
@@ -28,8 +29,18 @@ def add_where(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--controller", metavar="HOST:PORT[;HOST:PORT]",
                         help="controllers to ask, any of them will do (default: those of the cluster in --dir)")
     add_dir(parser)
-    parser.add_argument("--timeout", type=float, default=CALL_TIMEOUT_MS / 1000, metavar="S",
+    parser.add_argument("--timeout", type=_seconds, default=CALL_TIMEOUT_MS / 1000, metavar="S",
                         help="seconds to wait for one answer (default %(default)g)")
+
+
+def _seconds(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0.001 <= value <= TIMEOUT_MAX_S:  # neither is NaN
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of seconds from 0.001 to {TIMEOUT_MAX_S}")
+    return value
 
 
 def admin_of(arguments: argparse.Namespace) -> ControllerAdmin:

@@ -17,6 +17,7 @@ from collections.abc import Mapping, Sequence
 from brokers.remoting import codec
 from brokers.remoting.codes import RequestCode, ResponseCode
 from brokers.remoting.command import RemotingCommand
+from infra import waiting
 from infra.ports import split_address
 from infra.problems import Problem
 
@@ -56,16 +57,23 @@ def name_of(code: int) -> str:
 
 def _way_out(answer: RemotingCommand) -> str:
     if answer.code == ResponseCode.REQUEST_CODE_NOT_SUPPORTED:
-        return "It is an older release or a Java controller: upgrade it, or ask another one with --controller."
+        return "Nothing of this release that is a controller listens there: an older one, a Java one, or another kind of server. Name others with --controller."
     if answer.code == ResponseCode.CONTROLLER_NOT_LEADER:
         return "'regent controller status' shows which controllers live and who leads."
     if answer.code == ResponseCode.SYSTEM_BUSY:
         return "Try again in a moment."
+    if answer.code == ResponseCode.SYSTEM_ERROR:
+        return "'regent doctor' looks at Kafka, the controllers and the brokers."
     return ""
 
 
 def call(address: str, request: RemotingCommand, timeout_ms: int = CALL_TIMEOUT_MS) -> RemotingCommand:
     """One request to one address over a connection of its own. Raises NoAnswer."""
+    with waiting.told(f"waiting for an answer of {address}, {timeout_ms / 1000:g} s at most"):
+        return _call(address, request, timeout_ms)
+
+
+def _call(address: str, request: RemotingCommand, timeout_ms: int) -> RemotingCommand:
     deadline = time.monotonic() + timeout_ms / 1000
     request.opaque = 1
     decoder = codec.FrameDecoder()
@@ -96,6 +104,8 @@ class ControllerCalls:
 
     def __init__(self, addresses: Sequence[str], timeout_ms: int = CALL_TIMEOUT_MS, leader_wait_ms: int = LEADER_WAIT_MS) -> None:
         self.addresses = list(addresses)
+        self._order = list(addresses)
+        """The same, with those at the end that were asked in vain."""
         self._timeout_ms = timeout_ms
         self._leader_wait_ms = leader_wait_ms
 
@@ -109,11 +119,11 @@ class ControllerCalls:
     def ask_any(self, code: int, ext: Mapping[str, str] | None = None, body: bytes = b"") -> tuple[str, RemotingCommand]:
         """The first answer of any controller, and who gave it. Problem when none answers."""
         failed = []
-        for address in self.addresses:
+        for address in list(self._order):
             try:
                 return address, call(address, RemotingCommand.request(code, dict(ext or {}), body), self._timeout_ms)
             except NoAnswer as error:
-                failed.append(f"{address}: {error}")
+                failed.append(self._in_vain(address, error))
         raise self._nobody(failed)
 
     def ask_leader(
@@ -122,6 +132,10 @@ class ControllerCalls:
         """The leader's answer, whoever passes it on; waits a while for somebody to lead. Refused when it is not in `good`."""
         ext = {"regentCommandId": os.urandom(COMMAND_ID_BYTES).hex(), **(ext or {})}
         deadline = time.monotonic() + self._leader_wait_ms / 1000
+        with waiting.told(f"no answer of a leader yet, waiting {self._leader_wait_ms / 1000:g} s or a little more"):
+            return self._leaders_answer(code, ext, body, good, what, deadline)
+
+    def _leaders_answer(self, code: int, ext: dict[str, str], body: bytes, good: Sequence[int], what: str, deadline: float) -> RemotingCommand:
         while True:
             address, answer, failed = self._round(code, ext, body)
             if answer is None:
@@ -136,21 +150,21 @@ class ControllerCalls:
         """The best answer of one round over all addresses, the leader that followers name included."""
         failed: list[str] = []
         standby: tuple[str, RemotingCommand] | None = None
-        waiting, asked = list(self.addresses), set()
-        while waiting:
-            address = waiting.pop(0)
+        left, asked = list(self._order), set()
+        while left:
+            address = left.pop(0)
             if address in asked:
                 continue
             asked.add(address)
             try:
                 answer = call(address, RemotingCommand.request(code, dict(ext), body), self._timeout_ms)
             except NoAnswer as error:
-                failed.append(f"{address}: {error}")
+                failed.append(self._in_vain(address, error))
                 continue
             if answer.code != ResponseCode.CONTROLLER_NOT_LEADER:
                 return address, answer, failed
             standby = address, answer
-            waiting[:0] = self._leader_at(address)
+            left[:0] = self._leader_at(address)
         return (*standby, failed) if standby else ("", None, failed)
 
     def _leader_at(self, address: str) -> list[str]:
@@ -160,6 +174,13 @@ class ControllerCalls:
             return []
         leader = found.ext.get("controllerLeaderAddress")
         return [leader] if leader else []
+
+    def _in_vain(self, address: str, why: NoAnswer) -> str:
+        """Whoever stayed silent is asked last from now on, so that the wait is paid once."""
+        if why.sent and address in self._order:
+            self._order.remove(address)
+            self._order.append(address)
+        return f"{address}: {why}"
 
     def _nobody(self, failed: Sequence[str]) -> Problem:
         return Problem(f"no controller answers ({'; '.join(failed)})",

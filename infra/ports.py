@@ -16,13 +16,16 @@ from infra.problems import Problem
 PORT_FIRST = 15_000
 PORT_LAST = 32_000
 PICK_TRIES = 2_000
+PORT_MAX = 65_535
 
 
 def split_address(address: str) -> tuple[str, int]:
     """`host:port` as a pair; ValueError otherwise."""
     host, separator, port = address.rpartition(":")
-    if not separator or not host or not port.isdigit():
+    if not separator or not host or not port.isascii() or not port.isdigit():
         raise ValueError(f"{address!r} is no host:port")
+    if int(port) > PORT_MAX:
+        raise ValueError(f"{address!r} has no port that exists")
     return host, int(port)
 
 

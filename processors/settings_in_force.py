@@ -1,13 +1,14 @@
 """The settings that are recorded in the log, as the controller's shell-less parts read them (controller.md 11.1).
 
-Responsible for: the value in force of each, as a number or a flag, and what a change from outside may name.
-Refuses to know: which values are valid (`state.setting_is_valid`), and what the settings do.
+Responsible for: the value in force of each, as a number or a flag, what a change from outside may name, and the words
+for a value that cannot be. Refuses to know: what the settings do.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
+from processors.rules import RULES, Setting
 from processors.state import SETTING_DEFAULTS, ControllerState
 
 SCAN_BROKERS = "scanNotActiveBrokerInterval"
@@ -41,6 +42,22 @@ def canonical_value(value: str) -> str:
     """The value as it is recorded: Java reads ` TRUE ` as true."""
     stripped = value.strip()
     return stripped.lower() if stripped.lower() in ("true", "false") else stripped
+
+
+def why_invalid(name: str, value: str, rules_version: int) -> str | None:
+    """What is wrong with a change under those rules, in words; None when it is valid, or when the rules are not known here."""
+    rules = RULES.get(rules_version)
+    if rules is None:
+        return None
+    setting = rules.settings.get(name)
+    if setting is None:
+        since = min((version for version, one in RULES.items() if name in one.settings), default=None)
+        return f"{name} is no setting" if since is None else f"{name} can be set from rules {since} on, rules {rules_version} are active"
+    return None if setting.is_valid(value) else f"{name} cannot be {value!r}, it takes {_range(setting)}"
+
+
+def _range(setting: Setting) -> str:
+    return "true or false" if setting.least is None else f"a whole number from {setting.least} to {setting.most}"
 
 
 def in_force(state: ControllerState) -> dict[str, str]:

@@ -18,6 +18,9 @@ from infra.doctor.findings import FAIL, OK, WARN, Finding
 from infra.problems import Problem
 
 SKEW_WARN_MS, SKEW_FAIL_MS = 1_000, 60_000
+ALIEN_TIMEOUT_MS = 2_000
+"""For the one question that Java controllers answer too."""
+CONTROLLER = "controller"
 Document = Mapping[str, Any]
 
 
@@ -45,6 +48,9 @@ def _answers(controllers: Mapping[str, str]) -> tuple[list[Finding], list[str]]:
         if answer is None:
             findings.append(_silent(name, address))
             continue
+        if answer.get("kind", CONTROLLER) != CONTROLLER:
+            findings.append(Finding("controllers", FAIL, f"{name} at {address} is a {answer['kind']}", "Name a controller's address."))
+            continue
         living.append(name)
         ready = answer.get("ready")
         text = f"{name} at {address}: {answer.get('role')}, term {answer.get('term', '?')}, applied offset {answer.get('applied_offset')}"
@@ -59,7 +65,7 @@ def _silent(name: str, address: str) -> Finding:
     why = addresses.reason_of(address)
     if why is None:
         try:
-            ControllerAdmin([address]).metadata(address)
+            ControllerAdmin([address], ALIEN_TIMEOUT_MS).metadata(address)
             why, way_out = "it is a controller, but none of Regent's", "Its brokers and sets can be read: 'regent controller import --from ... --dry-run'."
         except Problem:
             why = "it takes connections and does not answer"

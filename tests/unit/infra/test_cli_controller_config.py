@@ -7,6 +7,7 @@ import pytest
 
 from infra import cli
 from infra.problems import EXIT_DONE, EXIT_FAILED, EXIT_USAGE
+from tests.support.brokers import free_port
 from tests.support.scripted_leader import ScriptedLeader
 
 
@@ -14,6 +15,7 @@ from tests.support.scripted_leader import ScriptedLeader
 def leader() -> Iterator[ScriptedLeader]:
     with ScriptedLeader().serving() as one:
         one.shown["settings"]["all"] = {"electMasterMaxRetryCount": "3"}
+        one.shown["rules_version"] = 2
         yield one
 
 
@@ -43,8 +45,35 @@ def test_a_change_is_one_command_and_says_what_was_before(words: tuple[str, ...]
 
 def test_a_refused_change_ends_with_1_and_the_remark(leader: ScriptedLeader, capsys: pytest.CaptureFixture[str]) -> None:
     leader.answers[19004] = (1, {}, "SETTING_INVALID at offset 9")
-    assert run(leader, "set", "electMasterMaxRetryCount=x") == EXIT_FAILED
+    assert run(leader, "set", "electMasterMaxRetryCount=7") == EXIT_FAILED
     assert "SETTING_INVALID at offset 9" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("word", "said"), [
+    ("electMasterMaxRetryCount=x", "electMasterMaxRetryCount cannot be 'x', it takes a whole number from 1 to 100"),
+    ("enableElectUncleanMaster=maybe", "enableElectUncleanMaster cannot be 'maybe', it takes true or false"),
+])  # fmt: skip
+def test_a_value_that_cannot_be_is_wrong_usage_and_says_what_can(
+    word: str, said: str, leader: ScriptedLeader, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(leader, "set", word) == EXIT_USAGE
+    assert said in capsys.readouterr().err and leader.heard == []
+
+
+def test_values_are_read_as_java_reads_them(leader: ScriptedLeader) -> None:
+    assert run(leader, "set", "enableElectUncleanMaster= TRUE ") == EXIT_DONE
+    assert leader.bodies() == [{"settings": {"enableElectUncleanMaster": "true"}}]
+
+
+@pytest.mark.parametrize("words", [("--log-level", "DEBUG"), ("list", "--each")])
+def test_one_controller_that_is_down_does_not_keep_the_others_from_it(
+    words: tuple[str, ...], leader: ScriptedLeader, capsys: pytest.CaptureFixture[str]
+) -> None:
+    down = f"127.0.0.1:{free_port()}"
+    assert cli.main(["controller", "config", *words, "--controller", f"{down};{leader.address}", "--json"]) == EXIT_FAILED
+    document = json.loads(capsys.readouterr().out)
+    assert list(document["controllers"]) == [leader.address]
+    assert document["problems"] == [f"controller {down}: Connection refused. Is it running, and is the address right?"]
 
 
 @pytest.mark.parametrize("words", [("set",), ("set", "a"), ("set", "=b"), ("get",), ("list", "a"), ("set", "nobodysSetting=1"), ("get", "electMasterMaxRetryCnt")])

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from infra import cli
-from infra.cli_controller_state import find_set, ids_lines, ids_of, notes_of, set_lines, sets_lines, status_lines
+from infra.cli_controller_state import _trouble, find_set, ids_lines, ids_of, notes_of, set_lines, sets_lines, status_lines
 from infra.problems import EXIT_FAILED, EXIT_USAGE, Problem
 from tests.support.controller_document import broker_set, document, replica
 
@@ -77,3 +77,18 @@ def test_a_status_without_a_leader_still_shows_who_answers() -> None:
     lines = status_lines(view)
     assert "nobody leads" in lines[0] and lines[-1] == "problem: c2 at h:1 does not answer"
     assert lines[2].split() == ["c1", "h:1", "standby", "yes", "0.2.0", "1,2", "7", "2", "-", "-"]
+
+
+def test_where_nobody_answers_there_is_no_cluster_to_tell_of_and_one_problem(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["controller", "status", "--controller", "127.0.0.1:1"]) == EXIT_FAILED
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "no controller of a cluster answers"
+    assert [line for line in lines if line.startswith("problem: ")] == lines[-1:] and "no controller answers (127.0.0.1:1: " in lines[-1]
+
+
+@pytest.mark.parametrize(("answers", "ready", "problem"), [
+    (True, True, None), (False, None, "c1 at h:1 does not answer"), (True, None, None),
+    (True, False, "c1 at h:1 is not ready: it is starting, or hears no leader"),
+])  # fmt: skip
+def test_a_controller_that_cannot_serve_yet_is_a_problem(answers: bool, ready: bool | None, problem: str | None) -> None:
+    assert _trouble({"id": "c1", "address": "h:1", "answers": answers, "ready": ready}) == problem

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from brokers.remoting.command import RemotingCommand
+from infra import cli
 from infra.controller_admin import ControllerAdmin, add_where, addresses_of, parse_addresses
-from infra.problems import Problem
+from infra.problems import EXIT_USAGE, Problem
 from tests.support import remoting_thread
 
 Answer = Callable[[RemotingCommand], RemotingCommand | None]
@@ -34,7 +35,7 @@ def leader(request: RemotingCommand) -> RemotingCommand:
 
 def test_addresses_come_with_semicolons_or_commas() -> None:
     assert parse_addresses("a:1; b:2,c:3") == ["a:1", "b:2", "c:3"]
-    for wrong in ("", "a", "a:b", ";"):
+    for wrong in ("", "a", "a:b", ";", "a:65536", "a:²"):
         with pytest.raises(Problem) as raised:
             parse_addresses(wrong)
         assert raised.value.exit_code == 2 and "HOST:PORT" in raised.value.way_out
@@ -46,6 +47,12 @@ def test_without_a_cluster_the_way_out_names_the_flag(tmp_path: Path) -> None:
     with pytest.raises(Problem) as raised:
         addresses_of(parser.parse_args(["--dir", str(tmp_path)]))
     assert "--controller HOST:PORT" in raised.value.way_out
+
+
+@pytest.mark.parametrize("text", ["0", "-3", "nan", "inf", "soon", "601"])
+def test_a_timeout_that_cannot_be_waited_for_is_wrong_usage(text: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["controller", "status", "--timeout", text, "--controller", "h:1"]) == EXIT_USAGE
+    assert "seconds from 0.001 to 600" in capsys.readouterr().err
 
 
 def test_properties_text_is_read_as_java_writes_it() -> None:

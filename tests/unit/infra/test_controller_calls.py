@@ -3,7 +3,7 @@ from __future__ import annotations
 import socket
 import threading
 from collections.abc import Callable
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 
 import pytest
 
@@ -109,7 +109,7 @@ def test_a_controller_that_does_not_know_the_request_is_called_old_or_java() -> 
     with serving(leader) as address:
         with pytest.raises(Refused) as raised:
             ControllerAdmin([address]).transfer()
-    assert "older release or a Java controller" in raised.value.way_out
+    assert "an older one, a Java one, or another kind of server" in raised.value.way_out
 
 
 def test_what_does_not_speak_remoting_is_said_so() -> None:
@@ -127,3 +127,28 @@ def test_what_does_not_speak_remoting_is_said_so() -> None:
             ControllerAdmin([]).ask(f"127.0.0.1:{server.getsockname()[1]}", 1005)
         thread.join(10)
     assert "not RocketMQ remoting" in raised.value.what
+
+
+def test_whoever_stays_silent_is_asked_last_from_then_on() -> None:
+    heard: list[int] = []
+
+    def silent(request: RemotingCommand) -> None:
+        heard.append(request.code)
+
+    with serving(silent) as first, serving(leader) as second:
+        admin = ControllerAdmin([first, second], timeout_ms=200)
+        assert admin.state() == admin.state() == {"term": 7}
+        assert len(heard) == 1 and admin.addresses == [first, second]
+
+
+def test_a_long_wait_for_an_answer_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[str] = []
+
+    def telling(text: str) -> AbstractContextManager[None]:
+        told.append(text)
+        return nullcontext()
+
+    monkeypatch.setattr("infra.waiting.told", telling)
+    with serving(leader) as address:
+        ControllerAdmin([address], timeout_ms=2_000).state()
+    assert f"waiting for an answer of {address}, 2 s at most" in told

@@ -23,3 +23,15 @@ def test_java_reads_one_name_and_shows_another() -> None:
     assert settings.canonical_name("isProcessReadEvent") == settings.PROCESS_READS
     assert "isProcessReadEvent" in settings.names() and settings.PROCESS_READS in settings.names()
     assert (settings.canonical_value(" TRUE "), settings.canonical_value(" 5 ")) == ("true", "5")
+
+
+def test_a_value_that_cannot_be_is_told_with_what_can() -> None:
+    assert settings.why_invalid("electMasterMaxRetryCount", "7", 2) is None
+    assert settings.why_invalid("electMasterMaxRetryCount", "0", 2) == "electMasterMaxRetryCount cannot be '0', it takes a whole number from 1 to 100"
+    assert settings.why_invalid("notifyBrokerRoleChanged", "x", 2) == "notifyBrokerRoleChanged cannot be 'x', it takes true or false"
+
+
+def test_a_setting_that_the_active_rules_lack_is_told_with_the_rules_that_have_it() -> None:
+    assert settings.why_invalid("massSilenceHoldMs", "1", 1) == "massSilenceHoldMs can be set from rules 2 on, rules 1 are active"
+    assert settings.why_invalid("nobodys", "1", 2) == "nobodys is no setting"
+    assert settings.why_invalid("nobodys", "1", 99) is None, "rules that are not known here are judged elsewhere"

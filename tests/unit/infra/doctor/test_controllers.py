@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+from infra import process_status
 from infra.doctor import controllers
 from infra.doctor.findings import FAIL, OK, WARN
 from tests.support.brokers import free_port
@@ -78,3 +79,9 @@ def test_a_controller_that_is_none_of_ours_is_told_apart_from_a_silent_one() -> 
         one.answers[19002] = (3, {}, "request type 19002 not supported")
         (found,) = controllers.check({"java": one.address})
     assert found.verdict == FAIL and "none of Regent's" in found.text
+
+
+def test_an_address_of_another_kind_of_server_is_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(process_status, "ask_all", lambda addresses, sets: {one: {"kind": "namesrv", "ready": True} for one in addresses})
+    (found,) = controllers.check({"n1": "127.0.0.1:1"})
+    assert (found.verdict, found.text) == (FAIL, "n1 at 127.0.0.1:1 is a namesrv")
