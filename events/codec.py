@@ -2,8 +2,8 @@
 Records and their bytes: Avro single-object encoding (marker, fingerprint, body).
 
 Responsible for turning each record class into bytes and back, and for refusing bytes that
-are not exactly one known record. Only this module and `avro_reader` know Avro; it knows no rule,
-and not which schemas a cluster has made active.
+are not exactly one known record. Only this module, `avro_reader` and `avro_writer` know Avro; it
+knows no rule, and not which schemas a cluster has made active.
 """
 
 from collections.abc import Callable
@@ -16,6 +16,7 @@ from msgspec.structs import asdict
 
 import schemas
 from events.avro_reader import Reader, reader_of
+from events.avro_writer import Writer, writer_of
 from events.broker_events import BROKER_EVENTS, BrokerEvent, BrokerEventHeader
 from events.changes import CHANGES
 from events.commands import COMMANDS, Command
@@ -69,14 +70,28 @@ def encode(record: Record) -> bytes:
     codec = _oldest_codec(record) if type(record) is Outcome else _BY_CLASS.get(type(record))
     if codec is None:
         raise MalformedRecord(f"{type(record).__name__} is not a record")
+    try:
+        data = (_WRITERS.get(codec.header) or _writer(codec))(record)
+    except Exception:  # Not as our own processes make it: whether it has bytes, fastavro says.
+        data = _encode_slowly(record, codec)
+    if len(data) > codec.bytes_max:
+        raise MalformedRecord(f"record of {len(data)} bytes, limit {codec.bytes_max}")
+    return data
+
+
+def _writer(codec: _Codec) -> Writer:
+    """Return what writes this form. Made when first needed: few processes write more than a few kinds."""
+    writer = _WRITERS[codec.header] = writer_of(codec.schema, _CLASSES, codec.header)
+    return writer
+
+
+def _encode_slowly(record: Record, codec: _Codec) -> bytes:
     out = BytesIO()
     out.write(codec.header)
     try:
         fastavro.schemaless_writer(out, codec.schema, codec.to_plain(record))
     except Exception as error:  # fastavro's failures have no common type.
         raise MalformedRecord(f"{type(record).__name__}: {error}") from error
-    if out.tell() > codec.bytes_max:
-        raise MalformedRecord(f"record of {out.tell()} bytes, limit {codec.bytes_max}")
     return out.getvalue()
 
 
@@ -110,8 +125,13 @@ def _decode_slowly(data: bytes, codec: _Codec) -> Record:
 
 def _oldest_codec(outcome: Outcome) -> _Codec | None:
     """Return the first released form that holds it: older releases beside us read that one."""
-    kinds = set(map(type, outcome.changes))
-    return next((codec for codec, known in _OUTCOMES if kinds <= known), None)
+    kinds = frozenset(map(type, outcome.changes))
+    found = _FORMS.get(kinds)
+    if found is None:
+        found = next((codec for codec, known in _OUTCOMES if kinds <= known), None)
+        if found is not None:
+            _FORMS[kinds] = found
+    return found
 
 
 def peek_fingerprint(data: bytes) -> str:
@@ -204,8 +224,8 @@ def _build(cls: type, schema: dict[str, Any] | None = None) -> _Codec:
     parsed = fastavro.parse_schema(schema)
     mark = bytes.fromhex(fingerprint(to_parsing_canonical_form(schema), "CRC-64-AVRO"))
     limit = COMMAND_BYTES_MAX if cls in COMMANDS else RECORD_BYTES_MAX
-    plain = (_record_writer(parsed), _record_reader(parsed))
-    return _Codec(MARKER + mark, limit, parsed, *plain, reader_of(parsed, _CLASSES))
+    head, plain = MARKER + mark, (_record_writer(parsed), _record_reader(parsed))
+    return _Codec(head, limit, parsed, *plain, reader_of(parsed, _CLASSES))
 
 
 _RECORD_WRITERS: dict[str, Callable[[Any], dict[str, Any]]] = {}
@@ -229,6 +249,9 @@ def _changes_of(codec: _Codec) -> frozenset[type]:
 
 
 _OUTCOMES = [(codec, _changes_of(codec)) for codec in (*_EARLIER_OUTCOMES, _BY_CLASS[Outcome])]
+# By the kinds of changes: asked once for each set of them, not for each outcome.
+_FORMS: dict[frozenset[type], _Codec] = {}
+_WRITERS: dict[bytes, Writer] = {}
 
 # What a `ClusterFormed` of this release makes active.
 COMMAND_FINGERPRINTS: tuple[str, ...] = tuple(sorted(fingerprint_of(cls) for cls in COMMANDS))

@@ -2,6 +2,8 @@
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec import Struct
+from msgspec.structs import replace
 
 import schemas
 from events import codec
@@ -13,6 +15,7 @@ from events.codec import (
     decode,
     encode,
 )
+from events.outcomes import Outcome
 
 TEXT = st.text(st.characters(codec="utf-8"), max_size=20)
 LONG = st.integers(-(2**63), 2**63 - 1)
@@ -94,6 +97,62 @@ def test_a_record_with_flipped_bytes_is_another_record_or_a_codec_error(record, 
         decode(bytes(encoded))
     except (MalformedRecord, UnknownFingerprint):
         pass
+
+
+def by_fastavro(record):
+    """Return what fastavro makes of a record: its bytes, or why it has none."""
+    form = codec._oldest_codec(record) if type(record) is Outcome else codec._BY_CLASS[type(record)]
+    try:
+        data = codec._encode_slowly(record, form)
+    except MalformedRecord as error:
+        return error.reason
+    return data if len(data) <= form.bytes_max else f"record of {len(data)} bytes, limit {form.bytes_max}"
+
+
+def encoded(record):
+    try:
+        return encode(record)
+    except MalformedRecord as error:
+        return error.reason
+
+
+@settings(max_examples=400, deadline=None)
+@given(RECORDS)
+def test_a_record_has_the_bytes_that_fastavro_gives_it(record):
+    assert encode(record) == by_fastavro(record)
+
+
+ODD = [None, True, False, 1, -1, 1.5, 2**63, -(2**63) - 1, "", "x", "\ud800", b"", b"x" * 16, bytearray(16), (), (1,), (True,), ("x",),
+       (None,), [], ["x"], {}, {"a": 1}, {"a": "x"}, {1: "x"}, {"a": True}, object(), "x" * 300_000]  # fmt: skip
+
+
+def with_something_odd(value, data):
+    """Return the record with one value, at any depth, replaced by what nobody would put there."""
+    if isinstance(value, Struct):
+        field = data.draw(st.sampled_from(value.__struct_fields__))
+        inner = getattr(value, field)
+        deeper = isinstance(inner, Struct | tuple) and inner != () and data.draw(st.booleans())
+        return replace(value, **{field: with_something_odd(inner, data) if deeper else data.draw(st.sampled_from(ODD))})
+    if isinstance(value, tuple) and value:
+        at = data.draw(st.integers(0, len(value) - 1))
+        return (*value[:at], with_something_odd(value[at], data), *value[at + 1 :])
+    return data.draw(st.sampled_from(ODD))
+
+
+@settings(max_examples=600, deadline=None)
+@given(RECORDS, st.data())
+def test_what_has_no_bytes_is_what_fastavro_refuses_for_the_same_reason(record, data):
+    odd = with_something_odd(record, data)
+    try:
+        expected = by_fastavro(odd)
+    except Exception as error:  # A list of changes that is none: so it was before there was a faster way.
+        try:
+            encode(odd)
+        except Exception as ours:
+            assert type(ours) is type(error)
+            return
+        raise
+    assert encoded(odd) == expected
 
 
 def test_the_header_is_as_long_as_it_says():
