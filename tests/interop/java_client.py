@@ -111,8 +111,11 @@ class Producer:
     def wait(self, condition: Callable[[list[LedgerRow]], bool], what: str, limit_s: float = SEND_WITHIN_S) -> None:
         """Until the ledger meets the condition. Problem when the client ends before."""
         deadline = time.monotonic() + limit_s
-        while not condition(self.rows()):
-            if self._process.poll() is not None:
+        while True:
+            ended = self._process.poll() is not None  # Asked first: what it wrote last is in the ledger then.
+            if condition(self.rows()):
+                return
+            if ended:
                 raise Problem(f"the producer ended early while {what}", " ".join(children.last_lines(self._output, 3)))
             if time.monotonic() > deadline:
                 raise Problem(f"waited in vain for {limit_s:.0f} s: {what}", f"last: {self.rows()[-3:]}")
