@@ -27,6 +27,8 @@ BROKERS = 3
 CONTROLLERS = 3
 ROLE_WITHIN_S = 60.0
 WHOLE_WITHIN_S = 90.0
+# A Java slave registers at its name servers every 10 s and more: twice that, and it will not come by itself.
+STUCK_AFTER_S = 45.0
 TOPIC_WITHIN_S = 60.0
 ASK_MS = 1_500
 PIECE = 1 << 20
@@ -95,6 +97,8 @@ class JavaSet:
     java_name_server: JavaProcess
     regent: LocalCluster | None = None
     last: SetView | None = field(default=None)
+    started_anew: list[str] = field(default_factory=list)
+    """Java slaves that stayed on a broker that is no longer master, a defect of theirs (controller.md 15)."""
 
     def view(self) -> SetView | None:
         self.last = view_of(self.admin, self.name) or self.last
@@ -118,12 +122,25 @@ class JavaSet:
         return found[0]
 
     def whole(self, limit_s: float = WHOLE_WITHIN_S) -> SetView:
-        """The set once every running broker is in sync under a living master."""
-        return self.wait(
-            "every running broker is in sync",
-            lambda view: view.has_master and view.in_sync == sorted(one.broker_id for one in self.brokers if one.is_running),
-            limit_s,
-        )
+        """The set once every running broker is in sync under a living master; a stuck slave is started anew, and counted."""
+        try:
+            return self.wait("every running broker is in sync", self._is_whole, min(STUCK_AFTER_S, limit_s))
+        except Problem:
+            for one in self._stuck_slaves():
+                self.world.say(f"{one.name} stays on a former master: started anew")
+                self.started_anew.append(one.name)
+                one.kill()
+                one.start(wait=False)
+            return self.wait("every running broker is in sync", self._is_whole, limit_s)
+
+    def _is_whole(self, view: SetView) -> bool:
+        return view.has_master and view.in_sync == sorted(one.broker_id for one in self.brokers if one.is_running)
+
+    def _stuck_slaves(self) -> list[JavaBroker]:
+        view = self.view()
+        if view is None or not view.has_master:
+            return []
+        return [one for one in self.brokers if one.is_running and one.broker_id not in (view.master_id, *view.in_sync)]
 
     def master(self) -> JavaBroker:
         view = self.wait("a master", lambda one: one.has_master)
@@ -280,4 +297,5 @@ def equal_row(java: JavaSet) -> Row:
         java.world.wait_until(lambda: not java.logs_differ(), "the commit logs are equal", 20.0)
     except Problem:
         return Row("commit logs equal", java.logs_differ(), ok=False)
-    return Row("commit logs equal", f"{len(java.brokers)} brokers, byte by byte")
+    anew = f"; started anew because they stayed on a former master: {', '.join(java.started_anew)}" if java.started_anew else ""
+    return Row("commit logs equal", f"{len(java.brokers)} brokers, byte by byte{anew}")
