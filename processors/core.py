@@ -122,7 +122,7 @@ class ControllerCore:
 
     def _transfer(self, waiter: Waiter) -> list[Effect]:
         if self._transfers.is_invitation(waiter.request):
-            return self._transfers.invited(waiter.request)
+            return self._transfers.invited(waiter)
         return self._transfers.request(waiter) if self.is_active else self._peers.take(waiter)
 
     def _status(self, waiter: Waiter) -> list[Effect]:

@@ -6,6 +6,8 @@ Refuses to know: who is elected because of it.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from processors import gateway
 from processors.core_context import CoreContext
 from processors.effects import Effect
@@ -13,6 +15,10 @@ from processors.leading_desk import LeadingDesk
 from processors.peer_desk import PeerDesk
 from processors.pending import Waiter
 from processors.publish_desk import PublishDesk
+
+AHEAD_MAX = 100_000
+"""A controller that is so many records behind another is catching up, and has no use for how far that one is."""
+_OFFSETS = ("appliedOffset", "publishedOffset")
 
 
 class HeartbeatDesk:
@@ -39,18 +45,36 @@ class HeartbeatDesk:
         )
 
     def peer(self, waiter: Waiter) -> list[Effect]:
-        """19001: never answered."""
-        ext = waiter.request.ext
+        """19001: one-way from controllers; whoever wants an answer gets one. Raises BadRequest."""
+        peer_id = gateway.Fields(waiter.request.ext).text("controllerId")
+        if peer_id not in self._context.leadership.peers:
+            self._context.metrics.strange_peer_words += 1
+            raise gateway.BadRequest(f"no controller {peer_id} is configured here")
+        ext = self._credible(peer_id, waiter.request.ext)
         fields = gateway.Fields(ext)
-        peer_id = fields.text("controllerId")
         self._context.peer_book.note(peer_id, ext, self._context.now_ms)
-        return self.peer_heard(
+        effects = self.peer_heard(
             peer_id,
             active=fields.flag("active"),
             able=fields.flag("able"),
             term=fields.number("term"),
             published_offset=fields.number("publishedOffset", -1),
         )
+        return effects + waiter.answer(waiter.request.reply(0))
+
+    def _credible(self, peer_id: str, ext: Mapping[str, str]) -> Mapping[str, str]:
+        """Without offsets that cannot be: from another address than that controller's, or far beyond all we know."""
+        context = self._context
+        fields = gateway.Fields(ext)
+        addresses = {context.leadership.peers[peer_id].address}
+        if peer_id == context.state.leader_id:
+            addresses.add(str(context.state.leader_address))  # As it wrote it into the log.
+        most = context.folder.offset + AHEAD_MAX
+        strange = ext.get("controllerAddress", min(addresses)) not in addresses
+        if not strange and all(fields.number(name, -1) <= most for name in _OFFSETS):
+            return ext
+        context.metrics.strange_peer_words += 1
+        return {name: value for name, value in ext.items() if name not in _OFFSETS}
 
     def peer_heard(
         self, peer_id: str, *, active: bool, able: bool, term: int, published_offset: int
@@ -58,6 +82,6 @@ class HeartbeatDesk:
         """Another controller is there, and says whether it leads and gets through to the log."""
         context = self._context
         context.leadership.heard(peer_id, active, able, term, context.now_ms)
-        if active and term == context.state.term:
+        if active and term == context.state.term and peer_id == context.state.leader_id:
             self._outcomes.published_elsewhere(published_offset)
         return self._peers.drain()

@@ -104,6 +104,8 @@ class Metrics:
         """Role notices that waited because too many connections were being made."""
         self.notices_dropped = 0
         """Role notices for which there was no room even to wait."""
+        self.strange_peer_words = 0
+        """Heartbeats in the name of controllers that are not configured here, or with offsets that cannot be."""
         self.unrecorded_refusals = 0
         """Requests about unknown sets, refused by the rules without a record: too many were recorded."""
         self.rate_limited = 0

@@ -45,15 +45,30 @@ class OutcomeBacklog:
         self._ready = False
         self._applied = -1
         self.published_offset = -1
-        """Every outcome up to this command offset is in the topic, as far as is known here."""
+        """Every outcome up to this command offset is in the topic: read there, or acknowledged to this controller."""
+        self._told = -1
 
     def __len__(self) -> int:
         return len(self._entries)
 
     @property
     def end(self) -> int:
-        """The last offset that is kept, or published when none is."""
-        return self._entries[-1].outcome.command_offset if self._entries else self.published_offset
+        """The last offset that is kept, or known to be published when none is."""
+        return self._entries[-1].outcome.command_offset if self._entries else self.known_offset
+
+    @property
+    def known_offset(self) -> int:
+        """How far the topic goes, by hearsay too."""
+        return max(self.published_offset, self._told)
+
+    def told(self, published: int) -> None:
+        """
+        Another controller says how far it is: nothing before that need be kept.
+
+        It proves nothing. Should it be wrong, what is missing in the topic is folded again after a takeover.
+        """
+        self._told = max(self._told, published)
+        self._drop(published)
 
     def preload(self, outcomes: Iterable[Outcome], applied: int = -1) -> None:
         """What bulk catch-up kept beyond the newest published outcome, and how far it applied."""
@@ -96,6 +111,7 @@ class OutcomeBacklog:
 
     def resume(self, last_published: int) -> None:
         """Go on behind `last_published`; a run that does not reach back that far gives way to one that will."""
+        self._told = -1
         self.trim(last_published)
         if self._entries and self._entries[0].outcome.command_offset > last_published + 1:
             self._entries.clear()
@@ -104,6 +120,9 @@ class OutcomeBacklog:
     def trim(self, published: int) -> None:
         """Everything up to `published` is in the topic."""
         self.published_offset = max(self.published_offset, published)
+        self._drop(published)
+
+    def _drop(self, published: int) -> None:
         while self._entries and self._entries[0].outcome.command_offset <= published:
             self._entries.popleft()
             self._sent = max(0, self._sent - 1)

@@ -37,7 +37,8 @@ class PublishDesk:
 
     @property
     def published_offset(self) -> int:
-        return self._backlog.published_offset
+        """What is proven while this controller publishes, else what the active one says."""
+        return self._backlog.published_offset if self._context.is_active else self._backlog.known_offset
 
     def preload(self, unpublished: Sequence[Outcome]) -> None:
         """What was applied beyond the newest outcome in the topic; everything before that is there."""
@@ -125,7 +126,7 @@ class PublishDesk:
     def published_elsewhere(self, offset: int) -> None:
         """The active controller says how far it is; a standby need not keep what lies before."""
         if not self._context.is_active:
-            self._backlog.trim(min(offset, self._context.folder.offset))
+            self._backlog.told(min(offset, self._context.folder.offset))
 
     def tick(self) -> list[Effect]:
         effects: list[Effect] = []

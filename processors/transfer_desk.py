@@ -47,9 +47,14 @@ class TransferDesk:
         """True for the leader's word to the one who shall lead, false for the operator's wish."""
         return INVITED_IN_TERM in request.ext
 
-    def invited(self, request: RemotingCommand) -> list[Effect]:
-        """The leader of that term steps aside for this controller."""
-        return self._claims.invited(Fields(request.ext).number(INVITED_IN_TERM))
+    def invited(self, waiter: Waiter) -> list[Effect]:
+        """The leader of that term steps aside for this controller. One-way from leaders; others hear what came of it."""
+        request = waiter.request
+        claim = self._claims.invited(Fields(request.ext).number(INVITED_IN_TERM))
+        if claim:
+            return claim + waiter.answer(request.reply(0, remark="leadership is claimed"))
+        remark = "not followed: it is not that term, or this controller leads, claims or is cut from the log"
+        return waiter.answer(request.reply(ResponseCode.SYSTEM_ERROR, remark=remark))
 
     def request(self, waiter: Waiter) -> list[Effect]:
         """An operator's wish, at the active controller. Raises BadRequest when nobody can take over."""

@@ -3,6 +3,7 @@
 import pytest
 
 from processors import effects as fx
+from processors.heartbeat_desk import AHEAD_MAX
 from tests.support.controller_rig import CLUSTER, SET, Log, Rig
 
 BEAT = {"clusterName": CLUSTER, "brokerName": SET, "brokerAddr": "b1:10911", "brokerId": "1"}
@@ -59,3 +60,69 @@ def test_a_peer_that_cannot_be_read_is_no_answer_either() -> None:
     rig = Rig("c1", Log(), {"c2": "c2:9878"}).lead()
     assert rig.request(19001, {"controllerId": "c2", "term": "x"}, oneway=True) is None
     assert rig.request(19001, {}, oneway=True) is None
+
+
+def follower() -> Rig:
+    """c2 follows c1 and keeps what c1 has not published yet."""
+    log = Log()
+    leader = Rig("c1", log, {"c2": "c2:9878"}).lead()
+    leader.three()
+    standby = Rig("c2", log, {"c1": "c1:9878"}, now_ms=leader.now_ms, seed=2)
+    standby.catch_up()
+    standby.tick()
+    return standby
+
+
+def word(**changes: object) -> dict[str, str]:
+    ext = {"controllerId": "c1", "controllerAddress": "c1:9878", "active": "true", "able": "true", "term": "1",
+           "appliedOffset": "9", "publishedOffset": "9"}  # fmt: skip
+    return ext | {name: str(value) for name, value in changes.items()}
+
+
+def state_of(rig: Rig) -> tuple[int, int, int]:
+    """How far c2 takes the topic to go and c1 to be, and what it did not believe."""
+    known = rig.core._context.peer_book.last_word("c1")
+    return rig.core._outcomes.published_offset, -1 if known is None else known.applied_offset, rig.core._context.metrics.strange_peer_words
+
+
+def test_the_leaders_word_is_believed_as_far_as_this_controller_is_itself() -> None:
+    rig = follower()
+    rig.request(19001, word(), oneway=True)
+    assert state_of(rig) == (9, 9, 0)
+    rig.request(19001, word(publishedOffset=rig.folder.offset + 5), oneway=True)
+    assert state_of(rig) == (rig.folder.offset, 9, 0)
+
+
+@pytest.mark.parametrize("changes", [
+    {"controllerId": "stranger"}, {"controllerId": "c2"}, {"controllerAddress": "elsewhere:1"},
+    {"publishedOffset": AHEAD_MAX + 1_000}, {"appliedOffset": (1 << 63) - 1},
+])  # fmt: skip
+def test_a_word_that_cannot_be_the_leaders_says_nothing_of_offsets_and_is_counted(changes: dict[str, object]) -> None:
+    rig = follower()
+    rig.request(19001, word(**changes), oneway=True)
+    assert state_of(rig) == (-1, -1, 1)
+
+
+def test_another_peers_word_is_not_the_leaders() -> None:
+    log = Log()
+    Rig("c1", log, {"c2": "c2:9878"}).lead()
+    rig = Rig("c2", log, {"c1": "c1:9878", "c3": "c3:9878"}, seed=2)
+    rig.catch_up()
+    rig.tick()
+    rig.request(19001, word(controllerId="c3", controllerAddress="c3:9878"), oneway=True)
+    assert rig.core._outcomes.published_offset == -1
+
+
+def test_a_false_word_makes_no_hole_in_what_the_next_leader_publishes() -> None:
+    rig = follower()
+    rig.request(19001, word(publishedOffset=rig.folder.offset), oneway=True)
+    rig.pass_time(2_000)
+    assert rig.core.is_active, "c1 is silent, and the topic of this test is empty"
+    (again,) = rig.take(fx.FoldAgain)
+    assert again.first == 0 and rig.published == []
+
+
+@pytest.mark.parametrize(("ext", "code"), [(word(), 0), (word(controllerId="stranger"), 1), ({}, 1), (word(term="x"), 1)])
+def test_a_19001_that_is_not_one_way_is_answered(ext: dict[str, str], code: int) -> None:
+    answer = follower().request(19001, ext)
+    assert answer is not None and answer.code == code

@@ -100,3 +100,22 @@ def test_the_backlog_is_bounded_and_then_says_that_it_has_a_hole(monkeypatch: py
     made = backlog(0, 1, 2)
     assert len(made) == 2
     assert not made.resume(-1)
+
+
+@pytest.mark.parametrize(("told", "last", "refolded", "leave"), [
+    (1, 1, range(0), [2, 3]), (3, 3, range(0), []), (1, 0, range(1, 4), []), (3, 1, range(2, 4), []), (99, -1, range(4), []),
+])  # fmt: skip
+def test_hearsay_saves_memory_and_the_topic_decides(told: int, last: int, refolded: range, leave: list[int]) -> None:
+    made = backlog(0, 1, 2, 3)
+    made.told(told)
+    assert made.known_offset == told and made.published_offset == -1 and len(made) == max(0, 3 - told)
+    made.resume(last)
+    assert (taken(made), made.missing(9), made.known_offset) == (leave, refolded, last)
+
+
+def test_what_is_applied_after_hearsay_is_kept() -> None:
+    made = backlog(0, 1)
+    made.told(1)
+    made.add(outcome(2), {}, 0)
+    made.resume(1)
+    assert taken(made) == [2]

@@ -117,14 +117,18 @@ def test_an_outcome_that_failed_is_not_hidden_by_later_ones_that_got_through() -
     assert desk.published_offset == 2
 
 
-def test_a_late_repeat_at_the_end_of_the_topic_does_not_hide_what_is_known_to_be_published() -> None:
+def test_what_another_controller_says_makes_no_hole_in_the_topic() -> None:
+    """What was not kept because of it is folded again when the topic ends before it: a repeat harms nobody, a hole does."""
     context = CoreContext(CoreConfig("c1", "h:1", "cluster"), Folder(offset=9), iter([]))
     desk = PublishDesk(context)
     desk.preload([outcome(8), outcome(9), outcome(10)])
     desk.published_elsewhere(9)
     context.leadership.note_state(2, "c1", own_claim=True, now_ms=0)
     (question,) = desk.start()
-    assert offsets(desk.last_published(question.token, 7)) == [10]
+    context.folder.offset = 10  # type: ignore[misc]
+    assert desk.last_published(question.token, 7) == [fx.FoldAgain(8, 11)]
+    assert offsets(desk.folded_again([outcome(8), outcome(9), outcome(10)])) == [8, 9, 10]
+    assert desk.published_offset == 7, "what it publishes counts when it is acknowledged"
 
 
 def test_a_late_repeat_does_not_hide_what_was_published_when_this_controller_started() -> None:

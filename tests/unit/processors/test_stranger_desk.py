@@ -114,8 +114,6 @@ def import_of(name: str) -> bytes:
 
 
 WISHES = {
-    "no value": (1009, b"enableElectUncleanMaster=perhaps\n", 1),
-    "no value of ours": (19004, b'{"settings":{"massSilenceHoldMs":"never"}}', 1),
     "rules that count already": (19005, b'{"rules_version": 2}', 1),
     "a set that is here": (19006, import_of(SET), 1),
 }
@@ -144,3 +142,13 @@ def test_a_setting_that_goes_to_and_fro_is_held_to_the_rate_of_a_set() -> None:
     rig.tick(1_000)
     body = b'{"settings":{"enableElectUncleanMaster":"true"}}'
     assert asked(rig, 19004, {}, body).code == 0
+
+
+@pytest.mark.parametrize(("code", "body"), [
+    (1009, b"enableElectUncleanMaster=perhaps\n"), (19004, b'{"settings":{"massSilenceHoldMs":"never"}}'), (19004, b'{"settings":{"nothing":"1"}}'),
+])  # fmt: skip
+def test_a_setting_that_can_never_be_is_no_command(code: int, body: bytes) -> None:
+    rig = Rig().lead()
+    before = len(rig.log.records)
+    assert {asked(rig, code, {}, body).code for _ in range(MANY)} == {1}
+    assert len(rig.log.records) == before

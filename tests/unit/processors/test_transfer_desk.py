@@ -60,6 +60,14 @@ def test_an_invitation_of_another_term_is_not_followed() -> None:
     assert not c2.core.is_active
 
 
+def test_an_invitation_that_is_not_one_way_is_answered() -> None:
+    _, c2, _ = trio()
+    refused = c2.request(19008, {"claimInTerm": "7"})
+    assert refused is not None and refused.code == 1 and "not followed" in (refused.remark or "")
+    followed = c2.request(19008, {"claimInTerm": str(c2.state.term)})
+    assert followed is not None and followed.code == 0 and c2.core.is_active
+
+
 def test_a_claim_that_never_comes_ends_the_wait() -> None:
     leader, _, _ = trio()
     beat(leader, "c2", 1)
