@@ -6,8 +6,9 @@ Refuses to know: which settings there are; each process has a model of its own.
 
 from __future__ import annotations
 
+import difflib
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -42,16 +43,37 @@ def read_toml(path: str | Path) -> dict[str, Any]:
 
 
 def checked(
-    model: type[Model], path: str | Path | None, fields: Mapping[str, Any], overrides: Mapping[str, Any] | None = None
+    model: type[Model], path: str | Path | None, fields: Mapping[str, Any], overrides: Mapping[str, Any] | None = None,
+    also: Mapping[str, str] | None = None,
 ) -> Model:
-    """The model of `fields` (what stood in `path`) with `overrides` over them. Raises ConfigError."""
+    """The model of `fields` (what stood in `path`) with `overrides` over them. Raises ConfigError.
+
+    `also`: other names that the file may use, with the field that each stands for.
+    """
     given = {key: value for key, value in (overrides or {}).items() if value is not None}
     try:
         return model.model_validate({**fields, **given})
     except ValidationError as error:
-        first = error.errors()[0]
-        place = ".".join(map(str, first["loc"])) or "configuration"
-        raise ConfigError(f"{path or 'flags'}: {place}: {first['msg']}") from None
+        raise ConfigError(_told(error, model, path, given, also or {})) from None
+
+
+def _told(error: ValidationError, model: type[BaseModel], path: str | Path | None, given: Mapping[str, Any], also: Mapping[str, str]) -> str:
+    """The first thing that is wrong: where, under which name, and what would be right."""
+    first = error.errors()[0]
+    name, what = ".".join(map(str, first["loc"])), str(first["msg"]).removeprefix("Value error, ")
+    place = "flags" if path is None or (first["loc"] and first["loc"][0] in given) else path
+    if first["type"] == "missing":
+        others = sorted(other for other, field in also.items() if field == name)
+        return f"{place}: {' or '.join([name, *others])} is missing"
+    if first["type"] == "extra_forbidden":
+        return f"{place}: {name} is not known here{did_you_mean(name, [*model.model_fields, *also])}"
+    return f"{place}: {name}: {what}" if name else f"{place}: {what}"
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """The nearest name as a question, or nothing."""
+    near = difflib.get_close_matches(name, list(known), n=1, cutoff=0.8)
+    return f"; did you mean {near[0]}?" if near else ""
 
 
 def kafka_texts(value: object) -> object:

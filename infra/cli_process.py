@@ -20,11 +20,14 @@ from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel
+from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
 from infra import process_logging
 from infra.problems import EXIT_DONE, EXIT_USAGE, Problem
 
+ROCKETMQ = ("controller", "namesrv")
+"""Those that read Java's properties too."""
 LOG_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")
 # options of this command itself, not of the process
 OWN = ("config", "log_file", "log_level", "wait_for_start", "print_config", "verb")
@@ -48,9 +51,20 @@ RUNNABLE = {
 }
 
 
+class Once(argparse.Action):
+    """A flag of which the second would silently win."""
+
+    def __call__(self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, values: Any, option: str | None = None) -> None:
+        """Keep the first; refuse another."""
+        if getattr(namespace, self.dest, None) is not None:
+            raise argparse.ArgumentError(self, f"{getattr(namespace, self.dest)} is named already, one file only")
+        setattr(namespace, self.dest, values)
+
+
 def add_arguments(parser: argparse.ArgumentParser, verb: str) -> None:
     """--config, --log-file, --log-level, and one flag per field of the model."""
-    parser.add_argument("-c", "--config", metavar="FILE", type=Path, help="TOML file; flags win over it" + (", or Java properties" if verb == "controller" else ""))
+    parser.add_argument("-c", "--config", metavar="FILE", type=Path, action=Once,
+                        help="TOML file; flags win over it" + ("; or RocketMQ's own file, *.properties or *.conf" if verb in ROCKETMQ else ""))
     if verb != "kafka":
         parser.add_argument("--log-file", metavar="FILE", type=Path, help="rotating log file (default: stderr)")
         parser.add_argument("--log-level", choices=LOG_LEVELS, default="INFO", help="default INFO")
@@ -62,7 +76,7 @@ def add_arguments(parser: argparse.ArgumentParser, verb: str) -> None:
         parser.add_argument("-p", "--print-config", action="store_true", help="print the configuration in force, and end")
     settings = parser.add_argument_group("settings (the names in the TOML file, with _ for -)")
     for name, field in _model(verb).model_fields.items():
-        _add_field(settings, name, field.annotation, field.default, field.is_required())
+        _add_field(settings, name, field.annotation, _told(field))
 
 
 def _model(verb: str) -> type[BaseModel]:
@@ -71,15 +85,21 @@ def _model(verb: str) -> type[BaseModel]:
     return model
 
 
-def _add_field(group: Any, name: str, annotation: Any, default: object, required: bool) -> None:
+def _told(field: FieldInfo) -> str:
+    """What the field is for, and what holds without it."""
+    default = field.default
+    told = "required" if field.is_required() else "" if default in (None, "", PydanticUndefined) or default == {} else f"default {default}"
+    return "; ".join(part for part in (field.description, told) if part).replace("%", "%%")
+
+
+def _add_field(group: Any, name: str, annotation: Any, told: str) -> None:
     flag = f"--{name.replace('_', '-')}"
     kinds = [kind for kind in _members(annotation) if kind is not type(None)]
     origin = typing.get_origin(kinds[0]) or kinds[0]
-    told = "required" if required else "" if default in (None, PydanticUndefined) else f"default {default}"
     if origin is dict:
-        group.add_argument(flag, metavar="KEY=VALUE", action="append", help="one entry of the table; may repeat")
+        group.add_argument(flag, metavar="KEY=VALUE", action="append", help="; ".join(part for part in (told, "may repeat") if part))
     elif origin in (list, tuple):
-        group.add_argument(flag, metavar="VALUE", action="append", help="may repeat")
+        group.add_argument(flag, metavar="VALUE", action="append", help="; ".join(part for part in (told, "may repeat") if part))
     elif origin is bool:
         group.add_argument(flag, action=argparse.BooleanOptionalAction, default=None, help=told)
     elif origin is int:
@@ -124,7 +144,7 @@ def load_config(verb: str, path: Path | None, given: dict[str, Any]) -> BaseMode
     module = importlib.import_module(place.config_module)
     load: Callable[..., BaseModel] = getattr(module, "load", None) or getattr(module, place.config_class).load
     if path is not None and not path.exists():
-        raise Problem(f"configuration {path} does not exist", "Name an existing TOML file with --config.", EXIT_USAGE)
+        raise Problem(f"configuration {path} does not exist", "Name an existing file with --config.", EXIT_USAGE)
     try:
         return load(path, given)
     except Problem:
@@ -146,6 +166,8 @@ def run(arguments: argparse.Namespace) -> int:
     config = load_config(verb, arguments.config, overrides(arguments, verb))
     if getattr(arguments, "print_config", False):
         print(config.text(), end="")  # type: ignore[attr-defined]
+        for note in getattr(config, "notes", ()):
+            print(f"regent: configuration: {note}", file=sys.stderr)
         return EXIT_DONE
     if verb != "kafka":
         process_logging.configure(arguments.log_file, arguments.log_level)

@@ -16,15 +16,16 @@ from immutables import Map
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, field_validator, model_validator
 
 from brokers.remoting.connection import split_address
-from events.config_file import ConfigError, checked, kafka_texts, read_bytes, read_toml
-from processors import config_text
+from events.config_file import ConfigError, checked, did_you_mean, kafka_texts, read_bytes, read_toml
+from processors import config_text, settings_in_force
 from processors.properties import PropertiesRejected, parse
-from processors.rocketmq_names import KAFKA_PREFIX, OUR_KERNEL, Contradiction, is_known, metrics_names, translate
-from processors.state import ControllerState, setting_is_valid
+from processors.rocketmq_names import KAFKA_PREFIX, OUR_KERNEL, STANDS_FOR, STARTUP_NAMES, Contradiction, is_known, metrics_names, translate
+from processors.state import RULES_VERSION, ControllerState
 
 __all__ = ["ConfigError", "ControllerConfig", "load"]
 
 PROPERTIES_SUFFIXES = (".properties", ".conf")
+_NAMES = (*STARTUP_NAMES, *settings_in_force.names())
 _Read = tuple[dict[str, Any], dict[str, str], list[str]]
 ANY_HOSTS = ("0.0.0.0", "::")
 LABEL_NAME = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]{0,63}")
@@ -45,30 +46,30 @@ class ControllerConfig(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    controller_id: str = Field(pattern=r"^[A-Za-z0-9._-]{1,64}$")
-    cluster_id: str = Field("regent", pattern=r"^[A-Za-z0-9._-]{1,64}$")
-    listen: str = "127.0.0.1:9878"
-    advertise: str = ""
-    http_listen: str = ""
-    http_advertise: str = ""
-    metrics_labels: dict[str, str] = {}
-    peers: dict[str, str] = {}
-    peers_http: dict[str, str] = {}
-    advertise_by_network: dict[str, str] = {}
-    data_dir: Path
-    kafka: dict[str, str]
-    local_cluster: bool = False
-    settings: dict[str, str] = {}
-    tick_ms: int = Field(25, ge=5, le=1_000)
-    request_deadline_ms: int = Field(2_500, ge=100, le=60_000)
-    requests_max: int = Field(20_000, ge=1, le=1_000_000)
-    snapshot_every_offsets: int = Field(5_000, ge=1)
-    snapshot_fetch_gap: int = Field(20_000, ge=0)
-    snapshots_kept: int = Field(3, ge=1, le=100)
-    watchdog_ms: int = Field(10_000, ge=1_000)
-    kafka_wait_ms: int = Field(30_000, ge=0)
-    idle_timeout_ms: int = Field(120_000, ge=1_000)
-    partial_frame_timeout_ms: int = Field(30_000, ge=100)
+    controller_id: str = Field(pattern=r"^[A-Za-z0-9._-]{1,64}$", description="this controller's name, different from every peer's")
+    cluster_id: str = Field("regent", pattern=r"^[A-Za-z0-9._-]{1,64}$", description="the same for all controllers of a cluster")
+    listen: str = Field("127.0.0.1:9878", description="what is bound for brokers, mqadmin and other controllers")
+    advertise: str = Field("", description="where they are told to find it, when that is not --listen")
+    http_listen: str = Field("", description="serve /metrics, /healthz, /readyz, /loglevel, /snapshot here; empty: off")
+    http_advertise: str = Field("", description="where others find that, when it is not --http-listen")
+    metrics_labels: dict[str, str] = Field({}, description="a label for RocketMQ's series")
+    peers: dict[str, str] = Field({}, description="another controller: id=host:port")
+    peers_http: dict[str, str] = Field({}, description="where another controller gives out snapshots: id=host:port")
+    advertise_by_network: dict[str, str] = Field({}, description="who asks from this network is told this address: 10.0.0.0/8=host:port")
+    data_dir: Path = Field(description="folder of its own, for snapshots and Faust's notes")
+    kafka: dict[str, str] = Field(description="any key of librdkafka, bootstrap.servers at least")
+    local_cluster: bool = Field(False, description="allow one Kafka node, and make missing topics")
+    settings: dict[str, str] = Field({}, description="what the first controller of an empty log records; later: regent controller config set")
+    tick_ms: int = Field(25, ge=5, le=1_000, description="pause between two looks at what is due")
+    request_deadline_ms: int = Field(2_500, ge=100, le=60_000, description="a request is answered within this time, if only with: unknown")
+    requests_max: int = Field(20_000, ge=1, le=1_000_000, description="requests under way at once; more are answered: busy")
+    snapshot_every_offsets: int = Field(5_000, ge=1, description="a snapshot after so many records")
+    snapshot_fetch_gap: int = Field(20_000, ge=0, description="fetch a peer's snapshot at the start when it saves so many records")
+    snapshots_kept: int = Field(3, ge=1, le=100, description="how many snapshots are kept")
+    watchdog_ms: int = Field(10_000, ge=1_000, description="stop when records are there and none arrives for so long")
+    kafka_wait_ms: int = Field(30_000, ge=0, description="how long the start waits for Kafka")
+    idle_timeout_ms: int = Field(120_000, ge=1_000, description="a silent connection is closed after this time")
+    partial_frame_timeout_ms: int = Field(30_000, ge=100, description="a connection that brings half a request is closed after this time")
 
     @field_validator("listen", "advertise", "http_listen", "http_advertise")
     @classmethod
@@ -111,12 +112,13 @@ class ControllerConfig(BaseModel):
     @model_validator(mode="after")
     def _whole(self) -> ControllerConfig:
         if not self.kafka.get("bootstrap.servers"):
-            raise ValueError("kafka needs bootstrap.servers")
+            raise ValueError("kafka needs bootstrap.servers (in properties: kafka.bootstrap.servers = HOST:PORT)")
         for name, value in self.settings.items():
-            if not setting_is_valid(name, value):
-                raise ValueError(f"settings: {name} = {value!r} is not a setting that rules read")
+            why = settings_in_force.why_invalid(name, value, RULES_VERSION)
+            if why is not None:
+                raise ValueError(f"{why}{did_you_mean(name, settings_in_force.names())}")
         if split_address(self.advertised)[0] in ANY_HOSTS:
-            raise ValueError("advertise must say where others reach this controller: listen names every address")
+            raise ValueError("advertise must say where others reach this controller (HOST:PORT): listen names every address")
         return self
 
     @property
@@ -168,7 +170,7 @@ def load(path: str | Path | None, overrides: Mapping[str, Any] | None = None) ->
     `*.properties` and `*.conf` are Java's properties, everything else TOML; both know RocketMQ's names and ours.
     """
     if path is None:
-        return checked(ControllerConfig, None, {}, overrides)
+        return checked(ControllerConfig, None, {}, overrides, STANDS_FOR)
     if Path(path).suffix in PROPERTIES_SUFFIXES:
         return of_properties(read_bytes(path), path, overrides)
     return of_table(read_toml(path), path, overrides)
@@ -190,7 +192,7 @@ def _checked(read: Callable[[], _Read], place: str | Path, overrides: Mapping[st
         done = translate(theirs)
     except (PropertiesRejected, Contradiction) as error:
         raise ConfigError(f"{place}: {error}") from None
-    config = checked(ControllerConfig, place, _merged(place, own, done.fields), overrides)
+    config = checked(ControllerConfig, place, _merged(place, own, done.fields), overrides, STANDS_FOR)
     config._notes, config._shown = (*notes, *done.notes), done.shown
     return config
 
@@ -221,7 +223,7 @@ def _properties(data: bytes) -> _Read:
         elif dot and table in ControllerConfig.model_fields:
             own.setdefault(table, {})[key] = value.strip()
         else:
-            notes.append(f"{name} is not known here")
+            notes.append(f"{name} is not known here{did_you_mean(name, _NAMES)}")
     return own, theirs, notes
 
 

@@ -37,13 +37,13 @@ class NameServerConfig(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    listen: str = "127.0.0.1:9876"
-    scan_interval_ms: int = Field(5_000, ge=50, le=600_000)
-    idle_timeout_ms: int = Field(120_000, ge=1_000)
-    partial_frame_timeout_ms: int = Field(30_000, ge=100)
-    connections_max: int = Field(8_192, ge=1)
-    enable_controller_in_namesrv: bool = False
-    controller: dict[str, Any] = {}
+    listen: str = Field("127.0.0.1:9876", description="what is bound for clients, brokers and mqadmin")
+    scan_interval_ms: int = Field(5_000, ge=50, le=600_000, description="pause between two looks for brokers that fell silent")
+    idle_timeout_ms: int = Field(120_000, ge=1_000, description="a silent connection is closed after this time")
+    partial_frame_timeout_ms: int = Field(30_000, ge=100, description="a connection that brings half a request is closed after this time")
+    connections_max: int = Field(8_192, ge=1, description="connections at once")
+    enable_controller_in_namesrv: bool = Field(False, description="run a controller in this process too")
+    controller: dict[str, Any] = Field({}, description="what the file of that controller would hold")
     _embedded: ControllerConfig | None = PrivateAttr(None)
 
     @field_validator("listen")
@@ -92,7 +92,7 @@ def _of_properties(path: str | Path, overrides: Mapping[str, Any] | None) -> Nam
 def _checked(path: str | Path | None, fields: dict[str, Any], overrides: Mapping[str, Any] | None) -> NameServerConfig:
     if EMBED in fields:
         fields["enable_controller_in_namesrv"] = fields.pop(EMBED)
-    return checked(NameServerConfig, path, fields, overrides)
+    return checked(NameServerConfig, path, fields, overrides, {EMBED: "enable_controller_in_namesrv"})
 
 
 def _waiting(config: ControllerConfig) -> ControllerConfig:

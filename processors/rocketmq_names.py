@@ -58,6 +58,12 @@ WITHOUT_MEANING: Mapping[str, str] = {
     "writeBufferHighWaterMark": "limits are built in",
     "writeBufferLowWaterMark": "limits are built in",
 }
+STANDS_FOR: Mapping[str, str] = {
+    "controllerDLegerSelfId": "controller_id", "controllerDLegerGroup": "cluster_id", "controllerStorePath": "data_dir",
+    "listenPort": "listen", "controllerRequestThreadPoolQueueCapacity": "requests_max",
+    "serverChannelMaxIdleTimeSeconds": "idle_timeout_ms", "kafka.bootstrap.servers": "kafka",
+}
+"""The name that people would look for, and our field, where one stands for the other."""
 STARTUP_NAMES = WITH_MEANING | frozenset(WITHOUT_MEANING)
 """Every name that a controller reads when it starts, and never again."""
 
@@ -153,6 +159,8 @@ def _jraft(given: Mapping[str, str]) -> _Members:
     if len(ids) != len(calls):
         raise Contradiction(f"jRaftInitConf names {len(ids)} controllers, jRaftControllerRPCAddr {len(calls)}")
     own = given.get("jRaftServerId") or None
+    if own is None and given.get("controllerDLegerSelfId"):
+        raise Contradiction("controllerType is jRaft, but it is DLedger's names that are given: say controllerType = DLedger, or leave it out")
     if ids and own not in ids:
         raise Contradiction(f"jRaftServerId {own} is not among jRaftInitConf {', '.join(ids)}")
     named = {one: one.replace(":", "-") for one in [*ids, own or ""]}

@@ -11,8 +11,9 @@ from typing import Any
 from infra import cli_process
 from infra.data_folder import DataFolder
 from infra.problems import EXIT_USAGE, Problem
-
-PROPERTIES = (".properties", ".conf")
+from processors.config import PROPERTIES_SUFFIXES
+from processors.namesrv_config import EMBED
+from processors.properties import parse
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +48,12 @@ class Target:
             self.places.append(Place(f"{config.controller_id} HTTP", config.http_listen, config.http_advertised))
         self.folders.append(config.data_dir)
 
+    def take_name_server(self, config: Any) -> None:
+        """What a name server's configuration says, and that of the controller in its process."""
+        if config.embedded is not None:
+            self.take_controller(config.embedded)
+        self.name_servers.append(config.listen)
+
     def take_broker(self, name: str, config: Any) -> None:
         """What a broker's configuration says."""
         self.kafka = self.kafka or dict(config.kafka or {})
@@ -58,11 +65,13 @@ class Target:
 
 
 def of_file(path: Path) -> Target:
-    """A controller's or a broker's configuration file; Problem when it is neither."""
+    """A controller's, a broker's or a name server's configuration file; Problem when it is none of these."""
     target, kind = Target(), kind_of(path)
-    config = cli_process.load_config(kind, path, {})
+    config: Any = cli_process.load_config(kind, path, {})
     if kind == "controller":
         target.take_controller(config)
+    elif kind == "namesrv":
+        target.take_name_server(config)
     else:
         target.take_broker(path.stem, config)
     return target
@@ -72,12 +81,12 @@ def kind_of(path: Path) -> str:
     """Whose configuration the file is."""
     if not path.exists():
         raise Problem(f"configuration {path} does not exist", "Name an existing file with --config.", EXIT_USAGE)
-    if path.suffix in PROPERTIES:
-        return "controller"
     try:
-        found: Mapping[str, Any] = tomllib.loads(path.read_text(encoding="utf-8"))
+        found: Mapping[str, Any] = parse(path.read_bytes()) if path.suffix in PROPERTIES_SUFFIXES else tomllib.loads(path.read_text(encoding="utf-8"))
     except (ValueError, OSError) as error:
         raise Problem(f"configuration {path}: {error}", "Correct it.", EXIT_USAGE) from None
+    if EMBED in found or "enable_controller_in_namesrv" in found:
+        return "namesrv"
     return "broker" if "store_dir" in found or "broker_name" in found else "controller"
 
 

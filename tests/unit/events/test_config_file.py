@@ -1,11 +1,12 @@
 """A TOML file with flags over it: what holds, and what is said when it cannot be used."""
 
+import tomllib
 from pathlib import Path
 
 import pytest
 from pydantic import BaseModel, ConfigDict
 
-from events.config_file import ConfigError, kafka_texts, load_config
+from events.config_file import ConfigError, checked, kafka_texts, load_config
 
 
 class Model(BaseModel):
@@ -38,3 +39,20 @@ def test_what_cannot_be_used_is_one_line_that_names_the_file(tmp_path: Path, con
 def test_kafka_settings_become_texts_and_anything_else_is_left_to_the_model() -> None:
     assert kafka_texts({"a": True, "b": False, "c": 7, "d": "x"}) == {"a": "true", "b": "false", "c": "7", "d": "x"}
     assert kafka_texts("no table") == "no table"
+
+
+@pytest.mark.parametrize(("content", "said"), [
+    ('name = "a"\ncoumt = 1', "coumt is not known here; did you mean count?"),
+    ('name = "a"\nNAME = "b"', "NAME is not known here"),
+    ("count = 1", "name or theirName is missing"),
+    ('name = "a"\ncount = "x"', "count: Input should be a valid integer"),
+])  # fmt: skip
+def test_what_is_wrong_is_told_under_the_names_that_a_file_may_use(content: str, said: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        checked(Model, "x.toml", tomllib.loads(content), None, {"theirName": "name"})
+    assert str(caught.value).startswith(f"x.toml: {said}")
+
+
+def test_a_flag_that_is_wrong_is_not_blamed_on_the_file() -> None:
+    with pytest.raises(ConfigError, match="flags: count: "):
+        checked(Model, "x.toml", {"name": "a"}, {"count": "x"})

@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from infra import cli, cli_process
-from infra.problems import EXIT_USAGE, Problem
+from infra.problems import EXIT_DONE, EXIT_USAGE, Problem
 
 BROKEN = ["=", "no_such_setting = 1", 'listen = "nowhere"', "\x00"]
 
@@ -55,3 +55,22 @@ def test_a_controllers_configuration_is_printed_as_java_prints_it(tmp_path: Path
     assert cli.main(["controller", "-p", "-c", str(path)]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert "controllerDLegerSelfId=n0" in lines and "enableElectUncleanMaster=false" in lines and lines == sorted(lines)
+
+
+def test_two_files_are_wrong_usage_because_one_would_silently_win(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["controller", "-c", "a.toml", "-c", "b.properties"]) == EXIT_USAGE
+    assert "a.toml is named already, one file only" in capsys.readouterr().err
+
+
+def test_what_is_noted_about_a_file_is_said_beside_the_configuration_in_force(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "controller.properties"
+    path.write_text("controller_id=c1\ndata_dir=d\nkafka.bootstrap.servers=k:1\nmappedFileSize=1\n", encoding="utf-8")
+    assert cli.main(["controller", "-c", str(path), "-p"]) == EXIT_DONE
+    said = capsys.readouterr()
+    assert "mappedFileSize=1\n" in said.out and said.err == "regent: configuration: mappedFileSize has no meaning here: Kafka keeps the log\n"
+
+
+def test_help_says_what_a_setting_is_for_and_what_holds_without_it(capsys: pytest.CaptureFixture[str]) -> None:
+    cli.main(["controller", "--help"])
+    text = " ".join(capsys.readouterr().out.split())
+    assert "--snapshots-kept N how many snapshots are kept; default 3" in text

@@ -143,3 +143,26 @@ def test_the_http_port_is_told_where_others_reach_it(given: dict[str, str], told
 def test_a_label_that_prometheus_or_java_would_not_take_is_refused(name: str) -> None:
     with pytest.raises(ValueError, match="cannot be the name of a label"):
         ControllerConfig(controller_id="c1", data_dir=Path("d"), kafka={"bootstrap.servers": "k:1"}, metrics_labels={name: "x"})
+
+
+@pytest.mark.parametrize(("text", "said"), [
+    (JAVA.replace("controllerDLegerSelfId = n0", "").replace("controllerDLegerPeers", "x"), "controller_id or controllerDLegerSelfId is missing"),
+    (JAVA.replace("controllerStorePath = /data/controller", ""), "data_dir or controllerStorePath is missing"),
+    (JAVA + "electMasterMaxRetryCount = 0\n", "electMasterMaxRetryCount cannot be '0', it takes a whole number from 1 to 100"),
+    (JAVA + "controllerType = jRaft\n", "it is DLedger's names that are given"),
+])  # fmt: skip
+def test_what_is_missing_or_cannot_be_is_told_in_the_names_of_the_file(tmp_path: Path, text: str, said: str) -> None:
+    with pytest.raises(ConfigError, match=said):
+        load(java(tmp_path, text))
+
+
+def test_a_name_that_is_nearly_right_is_asked_back(tmp_path: Path) -> None:
+    assert load(java(tmp_path, JAVA + "enableElectUncleanMastr = true\n")).notes[1] == (
+        "enableElectUncleanMastr is not known here; did you mean enableElectUncleanMaster?"
+    )
+    with pytest.raises(ConfigError, match="controler_id is not known here; did you mean controller_id"):
+        load(written(tmp_path, 'controler_id = "c2"\n' + TEXT))
+
+
+def test_every_field_says_what_it_is_for() -> None:
+    assert all(field.description for field in ControllerConfig.model_fields.values())

@@ -75,7 +75,7 @@ def test_a_controller_inside_has_a_table_of_its_own_and_runs_only_when_enabled(t
 def test_a_wrong_or_missing_table_of_the_controller_is_named(tmp_path):
     path = tmp_path / "namesrv.toml"
     path.write_text("enableControllerInNamesrv = true")
-    with pytest.raises(ConfigError, match="controller: controller_id: Field required"):
+    with pytest.raises(ConfigError, match="controller: controller_id or controllerDLegerSelfId is missing"):
         load(path)
     path.write_text(EMBEDDED_TOML.format(enabled="true").replace("n0", "n 0"))
     with pytest.raises(ConfigError, match=r"namesrv.toml: controller: controller_id"):

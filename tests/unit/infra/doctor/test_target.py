@@ -60,6 +60,15 @@ def test_a_folder_holds_the_files_of_a_whole_cluster(tmp_path: Path) -> None:
     assert len(found.places) == 4 and found.folders == [tmp_path]
 
 
+@pytest.mark.parametrize(("name", "text"), [
+    ("ns.toml", 'listen = "127.0.0.1:9876"\nenableControllerInNamesrv = true\n[controller]\ncontroller_id = "c1"\ndata_dir = "d"\n[controller.kafka]\n"bootstrap.servers" = "k:1"\n'),
+    ("ns.properties", "enableControllerInNamesrv=true\nlistenPort=9876\nbindAddress=127.0.0.1\ncontroller_id=c1\ndata_dir=d\nkafka.bootstrap.servers=k:1\n"),
+])  # fmt: skip
+def test_a_name_servers_file_names_the_controller_inside(tmp_path: Path, name: str, text: str) -> None:
+    found = target.of_file(write(tmp_path, name, text))
+    assert found.name_servers == ["127.0.0.1:9876"] and list(found.controllers) == ["c1"] and found.kafka == {"bootstrap.servers": "k:1"}
+
+
 @pytest.mark.parametrize("name", ["none.toml", "torn.toml"])
 def test_a_file_that_cannot_be_read_is_wrong_usage(tmp_path: Path, name: str) -> None:
     write(tmp_path, "torn.toml", "a = [")
