@@ -125,6 +125,13 @@ class EpochHistory:
             return None
         return next(entry.start_offset for entry in self.entries if entry.start_offset > offset)
 
+    def before_first(self, limit: int) -> tuple[EpochEntry, ...]:
+        """Epochs that may have begun where this history begins and were superseded there, the newest `limit`."""
+        if not self.entries or limit <= 0:
+            return ()
+        first = self.entries[0]
+        return tuple(EpochEntry(epoch, first.start_offset) for epoch in range(max(1, first.epoch - limit), first.epoch))
+
     def newest_part(self, limit: int) -> EpochHistory:
         """The newest `limit` entries; what one handshake reply may carry."""
         return self if len(self.entries) <= limit else EpochHistory(self.entries[-limit:])

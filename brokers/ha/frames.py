@@ -10,7 +10,7 @@ import struct
 from dataclasses import dataclass
 from typing import ClassVar
 
-from brokers.ha.epochs import EpochError, EpochHistory
+from brokers.ha.epochs import EpochEntry, EpochError, EpochHistory
 
 STATE_HANDSHAKE = 1
 STATE_TRANSFER = 2
@@ -64,15 +64,20 @@ class SlaveAck:
 
 @dataclass(frozen=True, slots=True)
 class MasterHandshake:
-    """Master to slave, 20 bytes + 12 per entry, in a single write: log end and epoch history."""
+    """Master to slave, 20 bytes + 12 per entry, in a single write: log end and epoch history.
+
+    `superseded`: entries without a byte, in front of the history, all at its first offset. A Java slave joins only
+    where both histories have an entry in common, and it may know nothing but one of these.
+    """
 
     LAYOUT: ClassVar[struct.Struct] = struct.Struct(">iiqi")
 
     end_offset: int
     epochs: EpochHistory
+    superseded: tuple[EpochEntry, ...] = ()
 
     def encode(self) -> bytes:
-        entries = self.epochs.entries
+        entries = (*self.superseded, *self.epochs.entries)
         head = self.LAYOUT.pack(
             STATE_HANDSHAKE, _ENTRY.size * len(entries), self.end_offset, self.epochs.newest_epoch
         )
@@ -260,9 +265,10 @@ def _master_handshake(packet: bytes, body_bytes: int) -> MasterHandshake:
         raise ProtocolError(f"epoch entries of {body_bytes} bytes are not a multiple of {_ENTRY.size}")
     if end_offset < 0:
         raise ProtocolError(f"handshake reply with log end {end_offset}")
-    pairs = _ENTRY.iter_unpack(packet[MasterHandshake.LAYOUT.size :])
+    pairs = list(_ENTRY.iter_unpack(packet[MasterHandshake.LAYOUT.size :]))
     try:
-        epochs = EpochHistory.from_pairs(pairs)
+        # Without entries that the one behind them supersedes.
+        epochs = EpochHistory.from_pairs(one for place, one in enumerate(pairs, 1) if place == len(pairs) or one[1] != pairs[place][1])
     except EpochError as error:
         raise ProtocolError(str(error)) from error
     if epoch != epochs.newest_epoch:

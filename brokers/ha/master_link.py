@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from brokers.ha.epochs import EpochHistory
+from brokers.ha.epochs import EpochEntry, EpochHistory
 from brokers.ha.flow import FlowMeter
 from brokers.ha.frames import (
     FRAME_BYTES_MAX,
@@ -87,7 +87,8 @@ MasterEvent = SlaveIntroduced | SlaveAcknowledged
 class MasterLink:
     """Drive with receive_data, log_grew and tick; collect with data_to_send."""
 
-    def __init__(self, limits: LinkLimits, *, own_id: int, now_ms: int) -> None:
+    def __init__(self, limits: LinkLimits, *, own_id: int, now_ms: int, unjoined: set[int] | None = None) -> None:
+        """`unjoined`: slaves whose last link of this mastership ended before they acknowledged anything."""
         self.peer_id: int | None = None
         self.learner = False
         self.acked: int | None = None
@@ -96,6 +97,7 @@ class MasterLink:
         self.blocked = False  # the shell's queue for this link is full
         self._limits = limits
         self._own_id = own_id
+        self._unjoined = set() if unjoined is None else unjoined
         self._from_last_file = False
         self._first_offset = -1
         self._decoder = SlaveFrameDecoder()
@@ -133,8 +135,18 @@ class MasterLink:
         self._from_last_file = frame.from_last_file
         self._mark = (log.end_offset, now_ms)
         self._last_write_ms = now_ms
-        reply = MasterHandshake(log.end_offset, log.epochs.newest_part(HANDSHAKE_ENTRIES_MAX))
-        return [SlaveIntroduced(frame.broker_id, frame.learner, reply.encode())]
+        return [SlaveIntroduced(frame.broker_id, frame.learner, self._reply(frame.broker_id, log).encode())]
+
+    def _reply(self, broker_id: int, log: LogView) -> MasterHandshake:
+        """A Java slave without a common epoch closes the link and comes back: perhaps all it knows are epochs that ours
+        superseded before the first byte. It is told of those then, in turn with the plain reply that any slave takes."""
+        superseded: tuple[EpochEntry, ...] = ()
+        if broker_id in self._unjoined:
+            self._unjoined.discard(broker_id)
+            superseded = log.epochs.before_first(HANDSHAKE_ENTRIES_MAX - len(log.epochs.entries))
+        else:
+            self._unjoined.add(broker_id)
+        return MasterHandshake(log.end_offset, log.epochs.newest_part(HANDSHAKE_ENTRIES_MAX), superseded)
 
     def _on_ack(self, frame: SlaveAck, log: LogView, now_ms: int) -> MasterEvent:
         offset = frame.max_offset
@@ -146,6 +158,7 @@ class MasterLink:
         elif not self.acked <= offset <= self.next_offset:  # type: ignore[operator]
             raise ProtocolError(f"ack {offset} outside of {self.acked} to {self.next_offset}")
         self.acked = offset
+        self._unjoined.discard(self.peer_id)
         self._update_waiting(log.end_offset, now_ms)
         return SlaveAcknowledged(offset, first)
 
@@ -206,7 +219,9 @@ class MasterLink:
         idle = now_ms - self._last_write_ms >= self._limits.heartbeat_ms
         if not idle and self._confirm_sent >= log.confirm_offset:
             return None
-        entry = log.epochs.find(self.next_offset) or log.epochs.entries[0]
+        # The epoch of the byte before: a Java slave that heard of an epoch without a byte would, made master at that very
+        # offset, reject its own entry, and two masters' bytes would share the label (2.7).
+        entry = log.epochs.find(max(self.next_offset - 1, 0)) or log.epochs.entries[0]
         self._last_write_ms = now_ms
         self._confirm_sent = log.confirm_offset
         frame = Transfer(self.next_offset, entry.epoch, entry.start_offset, log.confirm_offset)

@@ -61,6 +61,7 @@ class MasterRole:
         self._retry_at_ms: int | None = None
         self._first_acknowledged = False
         self._keeping_up: set[int] = set()
+        self._unjoined: set[int] = set()
 
     def begin(self, now_ms: int) -> list[Effect]:
         """After the epoch entry is durable: what a set of one already confirms."""
@@ -69,7 +70,7 @@ class MasterRole:
     # -- links ------------------------------------------------------------------------------------
 
     def link_opened(self, link_id: int, now_ms: int) -> list[Effect]:
-        self.links[link_id] = MasterLink(self._limits, own_id=self._broker_id, now_ms=now_ms)
+        self.links[link_id] = MasterLink(self._limits, own_id=self._broker_id, now_ms=now_ms, unjoined=self._unjoined)
         return []
 
     def link_data(self, link_id: int, data: bytes | memoryview, now_ms: int) -> list[Effect]:

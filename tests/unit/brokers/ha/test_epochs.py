@@ -89,3 +89,10 @@ def test_whatever_is_appended_the_history_only_grows(steps: list[tuple[int, int]
         assert history.newest == EpochEntry(epoch, start)
         assert history.find(start) == history.newest
         assert EpochHistory(history.entries) == history
+
+
+def test_what_may_have_stood_where_a_history_begins() -> None:
+    assert EpochHistory.of((4, 7), (5, 9)).before_first(10) == (EpochEntry(1, 7), EpochEntry(2, 7), EpochEntry(3, 7))
+    assert EpochHistory.of((4, 7)).before_first(2) == (EpochEntry(2, 7), EpochEntry(3, 7))
+    assert EpochHistory.of((1, 0)).before_first(10) == EpochHistory().before_first(10) == ()
+    assert EpochHistory.of((4, 7)).before_first(0) == ()

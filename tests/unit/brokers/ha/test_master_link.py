@@ -48,6 +48,49 @@ def test_a_repeated_handshake_gets_no_second_answer() -> None:
         link.receive_data(SlaveHandshake(3).encode(), LOG, now_ms=2)
 
 
+def test_a_heartbeat_does_not_tell_of_an_epoch_before_its_first_byte() -> None:
+    for epochs, acked, label in (
+        (EpochHistory.of((1, 0), (3, 441)), 441, (1, 0)),  # epoch 3 has no byte yet
+        (EpochHistory.of((1, 0), (3, 441)), 500, (3, 441)),
+        (EpochHistory.of((2, 0)), 0, (2, 0)),  # there is no earlier one
+        (EpochHistory.of((5, 300)), 300, (5, 300)),
+    ):
+        log = LogView(epochs, epochs.entries[0].start_offset, acked, 0)
+        link = linked(log, acked=acked)
+        (_, _, offset, *found, _) = struct.unpack(">iiqiqq", link.heartbeat_due(log, now_ms=1000) or b"")
+        assert (offset, tuple(found)) == (acked, label)
+
+
+def reply_to(broker_id: int, log: LogView, unjoined: set[int]) -> bytes:
+    link = MasterLink(LIMITS, own_id=1, now_ms=0, unjoined=unjoined)
+    (event,) = link.receive_data(SlaveHandshake(broker_id).encode(), log, now_ms=0)
+    return event.reply
+
+
+def entries_of(reply: bytes) -> list[tuple[int, int]]:
+    return list(struct.iter_unpack(">iq", reply[20:]))
+
+
+def test_a_slave_that_left_without_an_ack_is_told_of_superseded_epochs_every_other_time() -> None:
+    """A Java slave that knows only (1, 0) finds no common epoch in (3, 0) and would try for ever (2.6)."""
+    log, unjoined = LogView(EpochHistory.of((3, 0), (4, 500)), 0, 600, 0), set[int]()
+    plain, wide = [(3, 0), (4, 500)], [(1, 0), (2, 0), (3, 0), (4, 500)]
+    assert [entries_of(reply_to(2, log, unjoined)) for _ in range(4)] == [plain, wide, plain, wide]
+    assert entries_of(reply_to(5, log, unjoined)) == plain
+
+
+def test_a_slave_that_acknowledged_gets_the_plain_reply_again() -> None:
+    log, unjoined = LogView(EpochHistory.of((3, 0)), 0, 600, 0), set[int]()
+    link = MasterLink(LIMITS, own_id=1, now_ms=0, unjoined=unjoined)
+    link.receive_data(SlaveHandshake(2).encode() + SlaveAck(0).encode(), log, now_ms=0)
+    assert entries_of(reply_to(2, log, unjoined)) == [(3, 0)]
+
+
+def test_our_own_slaves_read_past_superseded_epochs() -> None:
+    reply = MasterHandshake(600, EpochHistory.of((3, 7), (4, 500)), EpochHistory.of((3, 7)).before_first(10))
+    assert MasterFrameDecoder().feed(reply.encode()) == [MasterHandshake(600, EpochHistory.of((3, 7), (4, 500)))]
+
+
 def test_a_history_longer_than_a_java_buffer_is_answered_with_its_newest_part() -> None:
     long = EpochHistory.from_pairs((i, 10 * i) for i in range(1, 1501))
     link = MasterLink(LIMITS, own_id=1, now_ms=0)
