@@ -102,7 +102,7 @@ class ControllerPages:
         core = self._core()
         if core is None:
             return text(503, f"not ready: starting, commands are applied up to offset {self._log.caught_up_offset}")
-        return text(200, "ready") if core.knows_leader else text(503, "not ready: no controller leads")
+        return text(200, "ready") if core.knows_leader else text(503, f"not ready: {'the log does not answer' if core.is_active else 'no controller leads'}")
 
     async def _show_level(self, _query: Mapping[str, str]) -> HttpAnswer:
         return text(200, "\n".join(f"{name} {level}" for name, level in log_levels.levels().items()))

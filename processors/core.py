@@ -129,7 +129,7 @@ class ControllerCore:
         answer = controller_status(
             waiter.request,
             self._context,
-            started=self._claims.is_started,
+            started=self._claims.is_started and self.knows_leader,
             end_offset=self._reads.end_offset,
             published_offset=self._outcomes.published_offset,
         )
@@ -137,8 +137,9 @@ class ControllerCore:
 
     @property
     def knows_leader(self) -> bool:
-        """True when this process leads, or hears who does."""
-        return self._context.leader_address() is not None
+        """True when this process leads and the log answers, or when it hears who leads."""
+        able = not self.is_active or (self._commands.is_able() and self._reads.is_able())
+        return able and self._context.leader_address() is not None
 
     def figures(self, now_ms: int) -> Iterator[Figures | None]:
         """What the metrics show of this moment; None at each step before the last."""

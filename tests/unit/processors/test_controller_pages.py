@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import logging
 import os
 from collections.abc import AsyncIterator
@@ -109,3 +110,14 @@ def test_the_newest_snapshot_and_the_space_of_all_files_are_told(tmp_path: Path)
         os.utime(path, (1_000.0, 1_000.0 + offset))
     (tmp_path / "notes.json").write_bytes(b"123")
     assert disk_of(tmp_path, 1_020.0) == Disk(13, 12, 8.0)
+
+
+async def test_a_leader_that_lost_the_log_is_not_ready_until_it_is_back(pages: ControllerPages, process: Process) -> None:
+    rig = Rig().lead()
+    process.core = rig.core
+    rig.auto = False
+    rig.pass_time(30_000)
+    assert rig.core.is_active
+    assert await ask(pages, "/readyz") == (503, "not ready: the log does not answer\n")
+    status = json.loads((rig.request(19002) or pytest.fail("no answer")).body)
+    assert (status["role"], status["ready"]) == ("active", False)
