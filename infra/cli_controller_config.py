@@ -85,8 +85,13 @@ def settings(admin: ControllerAdmin, names: list[str]) -> Result:
     shown = {name: {"value": value, "recorded": name in found["all"]} for name, value in sorted(effective.items()) if not names or name in names}
     if names:
         return {"settings": shown}, [str(shown[name]["value"]) for name in names]
-    rows = [("SETTING", "VALUE", ""), *((name, str(one["value"]), "set by command" if one["recorded"] else "default") for name, one in shown.items())]
+    rows = [("SETTING", "VALUE", ""), *((name, str(one["value"]), _origin(name, one)) for name, one in shown.items())]
     return {"settings": shown}, table(rows)
+
+
+def _origin(name: str, one: Mapping[str, Any]) -> str:
+    without = settings_in_force.WITHOUT_EFFECT.get(name)
+    return ("set by command" if one["recorded"] else "default") + (f"; {without}" if without else "")
 
 
 def each(admin: ControllerAdmin, names: list[str]) -> Result:
@@ -124,6 +129,7 @@ def change(admin: ControllerAdmin, pairs: Mapping[str, str]) -> Result:
         raise Problem(f"config set: {'; '.join(wrong)}", "Nothing was changed.", EXIT_USAGE)
     admin.change_settings(pairs)
     lines = [f"{name} = {value} (before: {before[name]})" for name, value in pairs.items()]
+    lines += [f"{name} has {settings_in_force.WITHOUT_EFFECT[name]}" for name in pairs if name in settings_in_force.WITHOUT_EFFECT]
     return {"changed": {name: {"value": value, "before": before[name]} for name, value in pairs.items()}}, lines
 
 

@@ -178,7 +178,8 @@ def run(arguments: argparse.Namespace) -> int:
     if getattr(arguments, "wait_for_start", False) and not sys.stdin.buffer.readline():
         return EXIT_DONE
     for note in getattr(config, "notes", ()):
-        logging.getLogger(__name__).info("configuration: %s", note)
+        level = logging.WARNING if note in config.warnings else logging.INFO  # type: ignore[attr-defined]
+        logging.getLogger(__name__).log(level, "configuration: %s", note)
     logging.getLogger(__name__).info("%s starts as pid %d", verb, os.getpid())
     try:
         result = asyncio.run(entry(config)) if asyncio.iscoroutinefunction(entry) else entry(config)

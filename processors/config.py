@@ -79,6 +79,7 @@ class ControllerConfig(BaseModel):
         return value.strip()
 
     _notes: tuple[str, ...] = PrivateAttr(())
+    _warnings: tuple[str, ...] = PrivateAttr(())
     _shown: Mapping[str, str] = PrivateAttr({})
 
     @field_validator("advertise_by_network")
@@ -139,6 +140,11 @@ class ControllerConfig(BaseModel):
         """What to say about the file when the process starts: names that were accepted and do nothing."""
         return self._notes
 
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Those of the notes that say: the file asks for something, and does not get it."""
+        return self._warnings
+
     def startup(self) -> dict[str, str]:
         """What was decided when this process started, under RocketMQ's names (for 1010 and `-p`)."""
         host, port = split_address(self.listen)
@@ -194,6 +200,7 @@ def _checked(read: Callable[[], _Read], place: str | Path, overrides: Mapping[st
         raise ConfigError(f"{place}: {error}") from None
     config = checked(ControllerConfig, place, _merged(place, own, done.fields), overrides, STANDS_FOR)
     config._notes, config._shown = (*notes, *done.notes), done.shown
+    config._warnings = (*notes, *done.warnings)
     return config
 
 

@@ -57,6 +57,16 @@ class NameServerConfig(BaseModel):
         """The controller that runs in this process; None when there is none."""
         return self._embedded
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What to say at the start about what its controller was given."""
+        return () if self._embedded is None else self._embedded.notes
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Those of the notes that nobody should miss."""
+        return () if self._embedded is None else self._embedded.warnings
+
 
 def load(path: str | Path | None, overrides: Mapping[str, Any] | None = None) -> NameServerConfig:
     """
@@ -96,7 +106,7 @@ def _checked(path: str | Path | None, fields: dict[str, Any], overrides: Mapping
 
 
 def _waiting(config: ControllerConfig) -> ControllerConfig:
-    notes, shown = config._notes, config._shown
+    notes, warnings, shown = config._notes, config._warnings, config._shown
     patient = config.model_copy(update={"kafka_wait_ms": KAFKA_WAIT_MS})
-    patient._notes, patient._shown = notes, shown
+    patient._notes, patient._warnings, patient._shown = notes, warnings, shown
     return patient

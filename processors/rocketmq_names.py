@@ -58,6 +58,11 @@ WITHOUT_MEANING: Mapping[str, str] = {
     "writeBufferHighWaterMark": "limits are built in",
     "writeBufferLowWaterMark": "limits are built in",
 }
+NOT_SERVED: Mapping[str, str] = {
+    "metricsInDelta": "counters count from the start of the process, as Prometheus wants them",
+    "metricsGrpcExporterTarget": "no metrics are sent to it; they are fetched as Prometheus text (http_listen)",
+}
+"""Whoever sets one of these waits for something that does not come."""
 STANDS_FOR: Mapping[str, str] = {
     "controllerDLegerSelfId": "controller_id", "controllerDLegerGroup": "cluster_id", "controllerStorePath": "data_dir",
     "listenPort": "listen", "controllerRequestThreadPoolQueueCapacity": "requests_max",
@@ -74,11 +79,19 @@ class Contradiction(ValueError):
 
 @dataclass(slots=True)
 class Translated:
-    """`fields`: of our configuration. `notes`: one line per name without meaning. `shown`: for 1010, as given."""
+    """`fields`: of our configuration. `notes`: one line per name without meaning. `warnings`: those among them that ask for
+    what is not served. `shown`: for 1010, as given."""
 
     fields: dict[str, Any] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
     shown: dict[str, str] = field(default_factory=dict)
+
+
+    def warn(self, line: str) -> None:
+        """A note that nobody should miss."""
+        self.notes.append(line)
+        self.warnings.append(line)
 
 
 def is_known(name: str) -> bool:
@@ -106,7 +119,10 @@ def translate(given: Mapping[str, str]) -> Translated:
         done.fields["idle_timeout_ms"] = _number(given, "serverChannelMaxIdleTimeSeconds") * 1_000
     for name in sorted(given):
         if name in WITHOUT_MEANING:
-            done.notes.append(f"{name} has no meaning here: {WITHOUT_MEANING[name]}")
+            if name in NOT_SERVED and given[name].lower() not in ("", "false"):
+                done.warn(f"{name} is not served: {NOT_SERVED[name]}")
+            else:
+                done.notes.append(f"{name} has no meaning here: {WITHOUT_MEANING[name]}")
             done.shown[name] = given[name]
     if "configBlackList" in given:
         done.shown["configBlackList"] = given["configBlackList"]
@@ -120,6 +136,8 @@ def _settings(given: Mapping[str, str], done: Translated) -> None:
         value = settings_in_force.canonical_value(given[name])
         if recorded.setdefault(canonical, value) != value:
             raise Contradiction(f"{canonical} is both {recorded[canonical]} and {value}")
+        if canonical in settings_in_force.WITHOUT_EFFECT:
+            done.notes.append(f"{name} has {settings_in_force.WITHOUT_EFFECT[canonical]}")
     if recorded:
         done.fields["settings"] = recorded
     kafka = {name[len(KAFKA_PREFIX) :]: given[name] for name in given if name.startswith(KAFKA_PREFIX)}
@@ -196,7 +214,7 @@ def _metrics(given: Mapping[str, str], done: Translated) -> None:
         port = _number(given, "metricsPromExporterPort") if given.get("metricsPromExporterPort") else int(PROM_PORT)
         done.fields["http_listen"] = f"{host}:{port}"
     elif kind != "DISABLE":
-        done.notes.append(f"metricsExporterType {kind} is not served: PROM is, and http_listen")
+        done.warn(f"metricsExporterType {kind} is not served: no metrics leave this process. PROM is served, and http_listen")
     labels: dict[str, str] = {}
     for pair in filter(None, (one.strip() for one in given.get("metricsLabel", "").split(","))):
         name, colon, value = pair.partition(":")

@@ -19,6 +19,10 @@ PROCESS_READS = "processReadEvent"
 MASS_SILENCE_HOLD_MS = "massSilenceHoldMs"
 COMMANDS_PER_SET_PER_SECOND = "commandsPerSetPerSecond"
 
+WITHOUT_EFFECT: Mapping[str, str] = {
+    PROCESS_READS: "no effect: every read is proven to be current before it is answered, whatever this says",
+}
+"""Settings of RocketMQ's that are recorded and shown, and change nothing here."""
 _OTHER_NAMES: Mapping[str, str] = {"isProcessReadEvent": PROCESS_READS}
 """Java shows one name and reads another."""
 # For logs whose rules do not know these settings yet.

@@ -91,3 +91,12 @@ def test_a_log_level_goes_to_every_controller(leader: ScriptedLeader, capsys: py
     assert run(leader, "--log-level", "debug", "--logger", "processors") == EXIT_DONE
     assert leader.codes() == [19007] and leader.heard[0].ext == {"level": "DEBUG", "logger": "processors"}
     assert capsys.readouterr().out == f"{leader.address}: logger processors at DEBUG\n"
+
+
+def test_a_setting_that_changes_nothing_says_so_in_the_list_and_when_it_is_set(leader: ScriptedLeader, capsys: pytest.CaptureFixture[str]) -> None:
+    leader.shown["settings"]["effective"]["processReadEvent"] = "false"
+    assert run(leader) == EXIT_DONE
+    (row,) = [line for line in capsys.readouterr().out.splitlines() if line.startswith("processReadEvent")]
+    assert "default; no effect: every read is proven to be current" in row
+    assert run(leader, "set", "isProcessReadEvent=true") == EXIT_DONE
+    assert "processReadEvent has no effect" in capsys.readouterr().out

@@ -1,9 +1,11 @@
+import logging
 from pathlib import Path
 
 import pytest
 
 from infra import cli, cli_process
 from infra.problems import EXIT_DONE, EXIT_USAGE, Problem
+from processors import controller_process
 
 BROKEN = ["=", "no_such_setting = 1", 'listen = "nowhere"', "\x00"]
 
@@ -68,6 +70,28 @@ def test_what_is_noted_about_a_file_is_said_beside_the_configuration_in_force(tm
     assert cli.main(["controller", "-c", str(path), "-p"]) == EXIT_DONE
     said = capsys.readouterr()
     assert "mappedFileSize=1\n" in said.out and said.err == "regent: configuration: mappedFileSize has no meaning here: Kafka keeps the log\n"
+
+
+def test_what_a_file_asks_for_and_does_not_get_is_a_warning_when_the_process_starts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = tmp_path / "controller.properties"
+    path.write_text(
+        "controller_id=c1\ndata_dir=d\nkafka.bootstrap.servers=k:1\nmappedFileSize=1\n"
+        "metricsExporterType=OTLP_GRPC\nmetricsInDelta=true\nprocessReadEvent=true\n", encoding="utf-8",
+    )  # fmt: skip
+
+    async def nothing(config: object) -> int:
+        return EXIT_DONE
+
+    monkeypatch.setattr(controller_process, "run", nothing)
+    monkeypatch.setattr(cli_process.process_logging, "configure", lambda *_: None)
+    caplog.set_level(logging.INFO)
+    assert cli.main(["controller", "-c", str(path)]) == EXIT_DONE
+    noted = [record for record in caplog.records if record.getMessage().startswith("configuration:")]
+    warned = [record.getMessage() for record in noted if record.levelno == logging.WARNING]
+    assert len(noted) == 4 and [line.split()[1] for line in warned] == ["metricsExporterType", "metricsInDelta"]
+    assert all("is not served" in line for line in warned)
 
 
 def test_help_says_what_a_setting_is_for_and_what_holds_without_it(capsys: pytest.CaptureFixture[str]) -> None:

@@ -97,6 +97,7 @@ def test_a_properties_file_of_rocketmq_is_enough(tmp_path: Path) -> None:
     assert config.settings == {"enableElectUncleanMaster": "true"} and config.kafka["bootstrap.servers"] == "k:9092"
     assert config.advertise_by_network == {"192.168.0.0/16": "192.168.0.1:9878"} and config.tick_ms == 10
     assert config.notes == ("brokerIP1 is not known here", "mappedFileSize has no meaning here: Kafka keeps the log")
+    assert config.warnings == ("brokerIP1 is not known here",)
 
 
 def test_the_same_names_stand_in_toml_beside_ours(tmp_path: Path) -> None:

@@ -95,5 +95,6 @@ def test_a_properties_file_of_rocketmq_is_for_both(tmp_path):
     assert inner is not None and inner.advertised == "127.0.0.1:9877" and inner.cluster_id == "group1"
     assert inner.peers == {"n1": "127.0.0.1:9868"} and str(inner.data_dir) == "store"
     assert inner.notes == ("somethingElse is not known here",)
+    assert config.notes == config.warnings == inner.warnings == inner.notes, "the process that it runs in says so"
     path.write_text("listenPort=9000\n")
-    assert load(path).embedded is None
+    assert load(path).embedded is None and load(path).notes == load(path).warnings == ()

@@ -56,6 +56,28 @@ def test_metrics_are_served_when_prometheus_was_asked_for(given: dict[str, str],
     assert bool(done.notes) == (given["metricsExporterType"] == "LOG")
 
 
+@pytest.mark.parametrize(("given", "said"), [
+    ({"metricsExporterType": "OTLP_GRPC"}, ["metricsExporterType OTLP_GRPC is not served: no metrics leave"]),
+    ({"metricsExporterType": "1"}, ["metricsExporterType OTLP_GRPC is not served: no metrics leave"]),
+    ({"metricsExporterType": "LOG"}, ["metricsExporterType LOG is not served: no metrics leave"]),
+    ({"metricsInDelta": "true"}, ["metricsInDelta is not served"]),
+    ({"metricsInDelta": "false"}, []),
+    ({"metricsGrpcExporterTarget": "h:1", "metricsExporterType": "PROM"}, ["metricsGrpcExporterTarget is not served"]),
+    ({"metricsExporterType": "PROM", "mappedFileSize": "1"}, []),
+])  # fmt: skip
+def test_what_is_asked_for_and_not_served_is_a_warning(given: dict[str, str], said: list[str]) -> None:
+    done = translate(given)
+    assert len(done.warnings) == len(said) and all(line.startswith(one) for line, one in zip(done.warnings, said, strict=True))
+    assert set(done.warnings) <= set(done.notes)
+
+
+@pytest.mark.parametrize("name", ["processReadEvent", "isProcessReadEvent"])
+def test_a_setting_that_changes_nothing_here_says_so(name: str) -> None:
+    done = translate({name: "true", "electMasterMaxRetryCount": "4"})
+    assert done.notes == [f"{name} has no effect: every read is proven to be current before it is answered, whatever this says"]
+    assert done.fields["settings"]["processReadEvent"] == "true" and done.warnings == []
+
+
 def test_a_name_without_meaning_is_accepted_with_a_line_and_shown_again() -> None:
     done = translate({"mappedFileSize": "1073741824", "controllerThreadPoolNums": "16"})
     assert done.fields == {} and len(done.notes) == 2 and "mappedFileSize has no meaning here" in done.notes[1]

@@ -21,6 +21,7 @@ def test_what_was_set_counts() -> None:
 
 def test_java_reads_one_name_and_shows_another() -> None:
     assert settings.canonical_name("isProcessReadEvent") == settings.PROCESS_READS
+    assert settings.WITHOUT_EFFECT.keys() <= settings.in_force(ControllerState()).keys()
     assert "isProcessReadEvent" in settings.names() and settings.PROCESS_READS in settings.names()
     assert (settings.canonical_value(" TRUE "), settings.canonical_value(" 5 ")) == ("true", "5")
 
