@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from events.topics import COMMANDS_TOPIC, OUTCOMES_TOPIC
+from infra.cli_process import table_of
 from infra.cli_up import add_dir
 from infra.data_folder import DataFolder
 from infra.problems import EXIT_DONE, EXIT_USAGE, Problem
@@ -65,7 +66,7 @@ def _say_to_stderr(text: str) -> None:
 def kafka_of(arguments: argparse.Namespace) -> dict[str, str]:
     """The client settings: flags, else those of the cluster in --dir. Problem when there are none."""
     if arguments.kafka:
-        settings = {key: value for key, _, value in (entry.partition("=") for entry in arguments.kafka)}
+        settings = table_of("kafka", arguments.kafka)
     else:
         found = DataFolder(arguments.dir.absolute()).cluster() or {}
         settings = dict(found.get("kafka", {}))

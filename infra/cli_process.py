@@ -124,11 +124,12 @@ def overrides(arguments: argparse.Namespace, verb: str) -> dict[str, Any]:
         if value is None:
             continue
         kinds = [kind for kind in _members(field.annotation) if kind is not type(None)]
-        given[name] = _table(name, value) if typing.get_origin(kinds[0]) is dict else value
+        given[name] = table_of(name, value) if typing.get_origin(kinds[0]) is dict else value
     return given
 
 
-def _table(name: str, entries: list[str]) -> dict[str, str]:
+def table_of(name: str, entries: list[str]) -> dict[str, str]:
+    """`KEY=VALUE` of a repeated flag as a table; Problem for anything else."""
     table = {}
     for entry in entries:
         key, equals, value = entry.partition("=")

@@ -14,6 +14,7 @@ from typing import Any
 
 from infra import children, cluster_plan, jar_store, log_topics
 from infra.cli import RELEASE
+from infra.cli_process import table_of
 from infra.cluster_plan import ClusterOptions, ClusterPlan
 from infra.data_folder import VERSION_FILE, DataFolder, write_json
 from infra.java import Java, find_java
@@ -54,8 +55,7 @@ def options_of(arguments: argparse.Namespace, stored: dict[str, Any] | None) -> 
     given = {name: getattr(arguments, name, None) for name in ClusterOptions.__dataclass_fields__ if name != "kafka"}
     given = {name: value for name, value in given.items() if value is not None}
     if arguments.kafka:
-        pairs = [entry.partition("=") for entry in arguments.kafka]
-        given["kafka"] = {key: value for key, _, value in pairs}
+        given["kafka"] = table_of("kafka", arguments.kafka)
         if not given["kafka"].get("bootstrap.servers"):
             raise Problem("--kafka needs bootstrap.servers=HOST:PORT", "Give it once per setting.", EXIT_USAGE)
     for name, value in given.items():

@@ -25,4 +25,7 @@ class Problem(Exception):
 
     def line(self) -> str:
         """The single line that is printed."""
-        return f"{self.what.rstrip('.')}. {self.way_out}" if self.way_out else self.what
+        if not self.way_out:
+            return self.what
+        what = self.what.rstrip(".")
+        return f"{what}{'' if what.endswith(('?', '!')) else '.'} {self.way_out}"

@@ -15,7 +15,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from events.producer import LOG_CLIENT_SETTINGS, PRODUCER_SETTINGS
 from events.topics import COMMANDS, PRODUCTION_IN_SYNC_MIN, PRODUCTION_REPLICATION_MIN
-from infra.problems import Problem
+from infra.problems import EXIT_USAGE, Problem
 from processors.log_reader import LogReader, LogUnreachable
 from processors.topic_check import TopicsUnfit, settings_of, unfit
 
@@ -48,7 +48,10 @@ class FreshTopic:
     def __init__(self, kafka: Mapping[str, str], name: str) -> None:
         self._kafka = {**LOG_CLIENT_SETTINGS, **kafka}
         self.name = name
-        self._admin = AdminClient(self._kafka)
+        try:
+            self._admin = AdminClient(self._kafka)
+        except KafkaException as error:
+            raise Problem(f"Kafka's client does not take these settings: {error.args[0].str()}", "Correct --kafka.", EXIT_USAGE) from error
         self._refused: str | None = None
 
     def require_fresh(self) -> bool:
@@ -56,7 +59,7 @@ class FreshTopic:
         try:
             metadata = self._admin.list_topics(timeout=ASK_TIMEOUT_S)
         except KafkaException as error:
-            raise Problem(f"Kafka at {self._kafka['bootstrap.servers']} is not reachable: {error.args[0].str()}", "Start it, or correct --kafka.") from error
+            raise Problem(f"Kafka at {self._kafka['bootstrap.servers']} is not reachable: {error.args[0].str()}", "Start it (of a local cluster: 'regent kafka --config DIR/config/kafka-1.toml'), or correct --kafka.") from error
         if self.name not in metadata.topics:
             return False
         first, end = self._bounds()

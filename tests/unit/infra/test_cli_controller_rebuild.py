@@ -10,7 +10,7 @@ import pytest
 
 from infra import cli_controller_rebuild as verb
 from infra.cli import main
-from infra.problems import Problem
+from infra.problems import EXIT_USAGE, Problem
 from tests.support.control_history import with_master
 from tests.support.landed_log import append_to_bronze, command_records, flip_value_byte, land, outcome_records
 from tests.support.mock_kafka import mock_kafka
@@ -72,3 +72,14 @@ def test_what_was_restored_is_said_with_what_to_do_next() -> None:
         "topic": "regent.commands", "commands": 10, "digest": "ab", "proven_up_to": 9, "outcomes": 11, "written": True,
     }))  # fmt: skip
     assert "10 commands, offsets 0 to 9, restored" in text and "11 outcomes" in text and "refuses to start" in text
+
+
+@pytest.mark.parametrize(("words", "said"), [
+    (["--kafka", "k:9092"], "--kafka 'k:9092' is not KEY=VALUE"),
+    (["--kafka", "security.protocol=PLAINTEXT"], "no Kafka is named"),
+    (["--kafka", "bootstrap.servers=h:1", "--kafka", "no.such.setting=1"], "does not take these settings"),
+])  # fmt: skip
+def test_a_kafka_that_cannot_be_meant_is_wrong_usage(tmp_path: Path, words: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    landed(tmp_path)
+    assert main(["controller", "rebuild", "--from-delta", str(tmp_path), *words]) == EXIT_USAGE
+    assert said in capsys.readouterr().err

@@ -10,3 +10,7 @@ def test_a_problem_is_one_line_with_the_way_out() -> None:
 def test_a_problem_without_a_way_out_is_what_is_wrong() -> None:
     assert Problem("it broke", "").line() == "it broke"
     assert Problem("it broke", "").exit_code == EXIT_FAILED
+
+
+def test_a_question_keeps_its_mark() -> None:
+    assert Problem("has it run?", "Run it.").line() == "has it run? Run it."
