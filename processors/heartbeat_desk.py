@@ -8,10 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from processors import gateway
+from processors import gateway, responses
 from processors.core_context import CoreContext
 from processors.effects import Effect
+from processors.forwarding import FORWARDED_FOR
+from processors.heartbeat_relay import HEARD, HERE, RELAYED
 from processors.leading_desk import LeadingDesk
+from processors.liveness import Heartbeat
 from processors.peer_desk import PeerDesk
 from processors.pending import Waiter
 from processors.publish_desk import PublishDesk
@@ -36,13 +39,28 @@ class HeartbeatDesk:
         """904: one-way from brokers; whoever wants an answer gets 0 without a header. Raises BadRequest (2005)."""
         context = self._context
         beat = gateway.heartbeat_of(waiter.request)
+        if FORWARDED_FOR in waiter.request.ext:
+            return self._relayed(waiter, beat)
         returned = context.liveness.heard(beat, waiter.conn_id, context.now_ms)
         effects = self._leading.returned(beat.key) if returned else []
+        effects += self._peers.relay(beat.key, waiter.request, anew=returned)
         if waiter.request.is_oneway:
             return effects
         return effects + waiter.answer(
             waiter.request.reply(0, remark="Received broker heartbeat success")
         )
+
+    def _relayed(self, waiter: Waiter, beat: Heartbeat) -> list[Effect]:
+        """One that a standby heard counts here unless this leader hears that broker itself (defect 16)."""
+        context = self._context
+        if not context.is_active:
+            return waiter.answer(responses.not_leader(waiter.request))
+        pulse = context.liveness.pulse(beat.key)
+        if pulse is not None and pulse.is_heard_here(context.now_ms):
+            return waiter.answer(waiter.request.reply(0, {HEARD: HERE}))
+        returned = context.liveness.heard(beat, waiter.conn_id, context.now_ms, relayed=True)
+        effects = self._leading.returned(beat.key) if returned else []
+        return effects + waiter.answer(waiter.request.reply(0, {HEARD: RELAYED}))
 
     def peer(self, waiter: Waiter) -> list[Effect]:
         """19001: one-way from controllers; whoever wants an answer gets one. Raises BadRequest."""

@@ -70,7 +70,7 @@ class Liveness:
         due_ms, count = self._counted
         if now_ms >= due_ms:
             count = sum(
-                pulse.gone is None and pulse.conn_id is not None and 0 < pulse.timeout_ms >= now_ms - pulse.heard_ms
+                pulse.gone is None and pulse.conn_id is not None and not pulse.relayed and 0 < pulse.timeout_ms >= now_ms - pulse.heard_ms
                 for pulse in self._pulses.values()
             )
             self._counted = now_ms + COUNT_EVERY_MS, count
@@ -79,7 +79,7 @@ class Liveness:
     def pulses(self) -> Iterator[Pulse]:
         return iter(self._pulses.values())
 
-    def heard(self, beat: Heartbeat, conn_id: int, now_ms: int) -> bool:
+    def heard(self, beat: Heartbeat, conn_id: int, now_ms: int, relayed: bool = False) -> bool:
         """
         Take a heartbeat; True when this replica had been gone, or its connection lost, until now.
 
@@ -88,6 +88,7 @@ class Liveness:
         pulse, returned = self._touch(beat.key, beat.address, beat.incarnation, conn_id, now_ms)
         if pulse is None:
             return False
+        pulse.take_beat(now_ms, relayed)
         pulse.timeout_ms = beat.timeout_ms
         pulse.election_priority = beat.election_priority
         if beat.epoch > pulse.epoch or (
@@ -111,6 +112,7 @@ class Liveness:
         pulse, _ = self._touch(key, address, incarnation, conn_id, now_ms)
         if pulse is None:
             return
+        pulse.direct_ms = None  # A start may know other controllers than the one before.
         if position is not None:
             pulse.epoch, pulse.max_offset = position
         self._watch.keep(pulse)
@@ -132,7 +134,7 @@ class Liveness:
             returned = True
         if pulse.incarnation != incarnation:
             # Another life of that broker: what the former one told about its log is void (S5).
-            pulse.incarnation = incarnation
+            pulse.incarnation, pulse.direct_ms = incarnation, None
             pulse.epoch = pulse.max_offset = pulse.confirm_offset = -1
         self._refused.discard(address)
         if pulse.address != address:

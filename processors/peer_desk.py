@@ -18,11 +18,15 @@ from processors.command_desk import busy
 from processors.core_context import CoreContext
 from processors.effects import Effect
 from processors.forwarding import FORWARDED_FOR, ForwardingDesk
+from processors.heartbeat_relay import HeartbeatRelay
 from processors.leadership import PEER_HEARTBEAT_MS
 from processors.metrics import SUCCESS, TIMEOUT
 from processors.networks import leader_as_seen
 from processors.peer_book import networks_text
 from processors.pending import PendingCommand, Waiter
+from processors.pulse import BrokerKey
+
+RELAY_TIMEOUT_MS = 1_000
 
 
 class PeerDesk:
@@ -33,6 +37,7 @@ class PeerDesk:
         self._desk = ForwardingDesk(
             context.config.request_deadline_ms, context.config.requests_max
         )
+        self._relay = HeartbeatRelay()
         self._heartbeat_due_ms = 0
 
     # -- heartbeats --------------------------------------------------------------------------------
@@ -113,6 +118,16 @@ class PeerDesk:
                 self._desk.park(waiter, ids, self._context.now_ms)
         return effects + self.drain()
 
+    def relay(self, key: BrokerKey, heartbeat: RemotingCommand, *, anew: bool) -> list[Effect]:
+        """A broker's heartbeat for a leader that may not hear that broker itself."""
+        context = self._context
+        leader = None if context.is_active else context.leader_address()
+        token = self._relay.begin(key, leader, context.now_ms, anew=anew)
+        if token is None or leader is None:
+            return []
+        ext = heartbeat.ext | {FORWARDED_FOR: context.config.controller_id}
+        return [fx.ForwardToLeader(token, leader, replace(heartbeat, ext=ext, flag=0), RELAY_TIMEOUT_MS)]
+
     def drain(self) -> list[Effect]:
         """Send what waits, when there is somebody to send it to."""
         address = None if self._context.is_active else self._context.leader_address()
@@ -129,6 +144,9 @@ class PeerDesk:
 
     def reply(self, token: int, response: RemotingCommand | None) -> tuple[list[Effect], Waiter | None]:
         """The leader's answer (None: it gave none); a waiter comes back when this controller leads by now."""
+        if token < 0:
+            self._relay.answered(token, response, self._context.now_ms)
+            return [], None
         one = self._desk.came_back(token)
         if one is None:
             return [], None

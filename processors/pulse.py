@@ -18,6 +18,8 @@ from processors.state import BrokerSet, Replica
 
 DEFAULT_TIMEOUT_MS = 10_000
 DEFAULT_PRIORITY = 2_147_483_647
+DIRECT_FOR_MS = 60_000
+"""A broker that was heard here within this time is judged by that, whatever other controllers hear."""
 ARRIVAL_MS = 180_000
 """How long the master of an imported set may take to arrive after the first of its replicas (Java brokers look for new
 controllers every 120 s). It goes on serving meanwhile; only a refused probe says otherwise."""
@@ -68,8 +70,21 @@ class Pulse:
     closed_ms: int | None = None
     probes_due_ms: list[int] = field(default_factory=list)
     first_ms: int = 0
+    direct_ms: int | None = None
+    """When this start of it was last heard here; None when only another controller has heard it."""
+    relayed: bool = False
+    """The newest heartbeat came by way of another controller."""
     look_ms: int | None = None
     """The moment `PulseWatch` has noted for it."""
+
+    def take_beat(self, now_ms: int, relayed: bool) -> None:
+        self.relayed = relayed
+        if not relayed:
+            self.direct_ms = now_ms
+
+    def is_heard_here(self, now_ms: int) -> bool:
+        """True when this controller judges by its own ears; falling silent it stays so for a while."""
+        return self.direct_ms is not None and now_ms < self.direct_ms + DIRECT_FOR_MS
 
     def is_alive(self, now_ms: int) -> bool:
         return self.reason(now_ms) == REASON_HEARTBEAT

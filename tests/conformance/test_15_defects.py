@@ -2,11 +2,14 @@
 
 import pytest
 
+from processors import effects as fx
 from tests.conformance.rows import Row, Shown, Table
 from tests.support.control_history import History, seen, with_master, with_replicas
+from tests.support.controller_rig import CLUSTER, SET, Log, Rig
 
 DEAD = {"alive": False, "reason": "connection_closed"}
 UNIT = "tests/unit/processors"
+NAMES = {"clusterName": CLUSTER, "brokerName": SET}
 DEFECT = Table("15")
 
 DEFECT.shown("row-1-close-of-an-old-connection",
@@ -123,6 +126,63 @@ DEFECT.shown("row-14-lost-notices", f"{UNIT}/test_elections.py::test_the_new_lea
 DEFECT.shown("row-15-a-scan-that-dies", f"{UNIT}/test_log_watch.py::test_a_worker_that_crashed_and_a_watch_that_fails_end_it")
 DEFECT.shown("row-16-heartbeats-only-to-probed-addresses", f"{UNIT}/test_core.py::test_a_standby_forwards_to_the_leader_it_knows_and_gives_its_answer_back",
              f"{UNIT}/test_liveness.py::test_a_registration_is_a_sign_of_life_and_tells_the_position")
+
+
+class TwoControllers:
+    """c1 leads. Of a set of Java brokers 2 heartbeats to both, the master 1 to c2 alone: c1 is not in its list."""
+
+    def __init__(self) -> None:
+        log, peers = Log(), {"c1": "c1:9878", "c2": "c2:9878"}
+        self.leader = Rig("c1", log, peers).lead()
+        self.standby = Rig("c2", log, peers, seed=2)
+        for broker in (1, 2):
+            apply = NAMES | {"appliedBrokerId": str(broker), "registerCheckCode": f"b{broker}:10911;1"}
+            assert self.leader.request(1013, apply, conn=broker).code == 0
+            self.leader.request(1003, NAMES | {"brokerId": str(broker), "brokerAddress": f"b{broker}:10911"}, conn=broker)
+        assert self.leader.elect(1).code == 0
+        self.relays = 0
+
+    def pass_time(self, seconds: int, brokers: tuple[int, ...]) -> int | None:
+        """Who is master after `brokers` have heartbeated for so long."""
+        for _ in range(seconds):
+            for broker in brokers:
+                beat = NAMES | {"brokerId": str(broker), "brokerAddr": f"b{broker}:10911", "epoch": "1", "maxOffset": "5"}
+                for rig in (self.leader, self.standby)[broker == 1 :]:
+                    rig.request(904, beat, conn=broker, oneway=True)
+            for _ in range(10):
+                self._tick()
+        return self.leader.state.sets[SET].master_broker_id
+
+    def _tick(self) -> None:
+        leader, standby = self.leader, self.standby
+        for rig in (leader, standby):
+            rig.tick(100)
+            rig.catch_up()
+        for told in leader.take(fx.TellPeer):
+            standby.request(19001, told.command.ext, conn=98, oneway=True)
+        for one in standby.take(fx.ForwardToLeader):
+            self.relays += 1
+            leader.perform(leader.core.on_request(99, "c2:1", one.request, leader.now_ms, leader.wall_ms))
+            (answer,) = [reply.response for reply in leader.take(fx.Reply) if reply.conn_id == 99]
+            standby.perform(standby.core.on_reply_from_leader(one.token, answer, standby.now_ms))
+
+
+@DEFECT.row("row-16-a-leader-that-its-list-does-not-name", shipped=[2, 2], ours=[1, 2],
+            because="D5, D8: what a standby hears it hands on to the leader")
+def _():
+    """The master after a minute, and after it fell silent."""
+    two = TwoControllers()
+    two.pass_time(5, (1, 2))
+    assert two.leader.alter("1,2", two.leader.state.sets[SET].sync_state_set_epoch).code == 0
+    first = two.pass_time(60, (1, 2))
+    return [first, two.pass_time(12, (2,))]
+
+
+@DEFECT.row("row-16-and-those-it-hears-itself-are-not-handed-on", shipped=True)
+def _():
+    two = TwoControllers()
+    two.pass_time(60, (2,))
+    return 1 <= two.relays <= 5
 
 
 @DEFECT.row("row-17-local-settings-inside-the-state", shipped=[1, 2], ours=[2, 2],

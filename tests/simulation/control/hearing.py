@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from brokers.remoting.command import RemotingCommand
 from events.commands import ElectMaster
+from processors.forwarding import FORWARDED_FOR
 from tests.simulation.world import InvariantBroken, World
 
 if TYPE_CHECKING:
@@ -30,6 +31,9 @@ class Hearing:
         self._silent_from: dict[tuple[str, int, str, int], tuple[int, int]] = {}
 
     def heard(self, node: ControllerNode, sender: Process, beat: RemotingCommand) -> None:
+        if FORWARDED_FOR in beat.ext:
+            self.world.count("heartbeat.relayed")  # Another controller's ears, which count only where these never heard.
+            return
         key = node.name, node.life, beat.ext["brokerName"], int(beat.ext["brokerId"])
         self._silent_from[key] = node.running_ms() + int(beat.ext["heartbeatTimeoutMills"]), sender.life
 

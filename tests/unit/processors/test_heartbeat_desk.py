@@ -48,6 +48,38 @@ def test_an_epoch_that_ends_all_epochs_does_not_keep_the_others_from_a_master() 
     assert rig.state.sets[SET].master_broker_id == 2
 
 
+def test_a_heartbeat_that_another_controller_heard_counts_where_none_came_itself() -> None:
+    rig, relayed = Rig().lead(), BEAT | {"regentForwardedFor": "c2"}
+    answers = [rig.request(904, relayed, conn=50), rig.request(904, BEAT, conn=1), rig.request(904, relayed, conn=50)]
+    assert [one.ext.get("regentHeard") for one in answers if one is not None] == ["relayed", None, "here"]
+    pulse = rig.core._context.liveness.pulse((CLUSTER, SET, 1))
+    assert pulse is not None and (pulse.conn_id, pulse.relayed) == (1, False)
+
+
+def test_what_the_leader_only_knows_from_others_is_not_what_it_hears() -> None:
+    rig = Rig().lead()
+    rig.request(904, BEAT | {"regentForwardedFor": "c2"}, conn=50)
+    rig.pass_time(1_000)
+    assert rig.core._context.liveness.heard_count(rig.now_ms) == 0
+    rig.request(904, BEAT, conn=1)
+    rig.pass_time(1_000)
+    assert rig.core._context.liveness.heard_count(rig.now_ms) == 1
+
+
+def test_a_new_start_may_know_other_controllers_so_its_former_life_here_is_no_word_on_it() -> None:
+    rig = Rig().lead().three()
+    rig.register(1, "again")
+    answer = rig.request(904, BEAT | {"regentForwardedFor": "c2", "regentIncarnation": "again"}, conn=50)
+    assert answer is not None and answer.ext == {"regentHeard": "relayed"}
+
+
+def test_a_standby_takes_nothing_that_another_one_heard() -> None:
+    rig = Rig("c2", Log(), {"c1": "c1:9878"}, seed=2)
+    answer = rig.request(904, BEAT | {"regentForwardedFor": "c3"})
+    assert answer is not None and answer.code == 2007
+    assert rig.core._context.liveness.pulse((CLUSTER, SET, 1)) is None
+
+
 def test_a_heartbeat_with_a_timeout_of_nothing_makes_no_noise() -> None:
     rig = Rig().lead().three()
     for _ in range(5):
