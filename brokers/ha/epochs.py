@@ -125,6 +125,22 @@ class EpochHistory:
             return None
         return next(entry.start_offset for entry in self.entries if entry.start_offset > offset)
 
+    def advanced(self, known: EpochHistory, reached: int) -> EpochHistory:
+        """With a master's entries up to the offset `reached` by the local log.
+
+        An empty history begins with the entry that covers `reached` (older bytes are not here).
+        """
+        if not self.entries:
+            covering = known.find(reached)
+            return EpochHistory((covering,)) if covering else self
+        local = self
+        if local.newest_epoch == known.newest_epoch:
+            return local
+        for entry in known.entries:
+            if entry.epoch > local.newest_epoch and local.newest_start <= entry.start_offset <= reached:
+                local = local.append(entry.epoch, entry.start_offset)
+        return local
+
     def before_first(self, limit: int) -> tuple[EpochEntry, ...]:
         """Epochs that may have begun where this history begins and were superseded there, the newest `limit`."""
         if not self.entries or limit <= 0:

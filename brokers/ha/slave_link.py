@@ -116,9 +116,12 @@ class SlaveLink:
         from_last_file: bool = False,
         learner: bool = False,
         trusted_end: int | None = None,
+        led_epoch: int | None = None,
+        patient: bool = False,
     ) -> None:
         """`wanted_epoch`: the master must be in exactly this epoch (a Regent master); None: any.
-        `trusted_end`: own bytes above it may be torn and are copied again; None: all are good."""
+        `trusted_end`: own bytes above it may be torn and are copied again; None: all are good.
+        `led_epoch`: what a Java master leads, when all own bytes are older; `patient`: it may not have begun it."""
         self.state = SlaveState.READY
         self.epochs = epochs
         self.end_offset = end_offset
@@ -127,6 +130,7 @@ class SlaveLink:
         self._hello = SlaveHandshake(broker_id, from_last_file, learner)
         self._wanted_epoch = wanted_epoch
         self._trusted_end = OFFSET_MAX if trusted_end is None else trusted_end
+        self._led_epoch, self._patient = led_epoch, patient
         self._known = EpochHistory()  # the master's entries, as far as it told
         self._decoder = MasterFrameDecoder()
         self._cut_to = -1
@@ -171,12 +175,24 @@ class SlaveLink:
         agreed = consistent_offset(self.epochs, self.end_offset, frame.epochs, frame.end_offset)
         if agreed is None:
             return self._fail(f"no common epoch: {self.epochs} here, {frame.epochs} there")
-        agreed = min(agreed, self._trusted_end)
+        collision = self._collision(frame.epochs)
+        if collision is not None and self._patient:
+            return self._fail(f"master has not begun epoch {self._led_epoch}, or began it at {collision}", lasting=False)
+        agreed = min(agreed, self._trusted_end, self.end_offset if collision is None else collision)
         if agreed < self.end_offset:
             self.state, self._cut_to = SlaveState.CUTTING, agreed
             entry = self.epochs.find(max(agreed - 1, 0))
             return [CutWanted(agreed, entry.epoch if entry else -1)]
         return self._become_transfer(self.end_offset, now_ms)
+
+    def _collision(self, master: EpochHistory) -> int | None:
+        """Where a Java master began its epoch under the label of an older one (2.7): own bytes from there on were written
+        by the older one's master, and the equal label says nothing."""
+        newest = master.newest
+        if self._led_epoch is None or newest is None or newest.epoch >= self._led_epoch:
+            return None
+        is_shared = self.epochs.entry(newest.epoch) == newest and newest.start_offset < self.end_offset
+        return newest.start_offset if is_shared else None
 
     def truncated(self, ok: bool, end_offset: int, *, now_ms: int) -> list[SlaveEvent]:
         """Answer to CutWanted: the log now ends at `end_offset`. Not ok: no record starts there."""
@@ -192,7 +208,7 @@ class SlaveLink:
         events: list[SlaveEvent] = [HandshakeAgreed(agreed, self.master_end)]
         kept = self.epochs.truncate_suffix(agreed)
         # An empty log learns its first entry with its first byte: it may begin late.
-        self.epochs = _advance(kept, self._known, agreed) if agreed else kept
+        self.epochs = kept.advanced(self._known, agreed) if agreed else kept
         events += [EpochsLearned(self.epochs), self._ack(now_ms)]
         return events
 
@@ -205,7 +221,7 @@ class SlaveLink:
             self._check_offset(frame)
             events += self._append(frame)
         elif self.epochs or frame.offset <= 0:
-            events += self._learn(_advance(self.epochs, self._known, self.end_offset))
+            events += self._learn(self.epochs.advanced(self._known, self.end_offset))
         events.append(ConfirmHeard(max(0, min(frame.confirm_offset, self.end_offset))))
         return events
 
@@ -237,7 +253,7 @@ class SlaveLink:
         events: list[SlaveEvent] = []
         offset, data = frame.offset, memoryview(frame.data)
         while len(data):
-            events += self._learn(_advance(self.epochs, self._known, offset))
+            events += self._learn(self.epochs.advanced(self._known, offset))
             border = self._known.next_start(offset)
             piece = data if border is None else data[: border - offset]
             events.append(BytesReceived(offset, piece))
@@ -245,7 +261,7 @@ class SlaveLink:
             data = data[len(piece) :]
         self.end_offset = offset
         # A whole epoch received is reached: its successor begins here, even before its first byte.
-        return events + self._learn(_advance(self.epochs, self._known, offset))
+        return events + self._learn(self.epochs.advanced(self._known, offset))
 
     # -- time -------------------------------------------------------------------------------------
 
@@ -282,19 +298,3 @@ class SlaveLink:
     def _fail(self, reason: str, agreed: int = -1, *, lasting: bool = True) -> list[SlaveEvent]:
         self.state = SlaveState.FAILED
         return [HandshakeFailed(reason, lasting, agreed)]
-
-
-def _advance(local: EpochHistory, known: EpochHistory, reached: int) -> EpochHistory:
-    """`local` with the master's entries up to the offset `reached` by the local log.
-
-    An empty history begins with the entry that covers `reached` (older bytes are not here).
-    """
-    if not local:
-        covering = known.find(reached)
-        return EpochHistory((covering,)) if covering else local
-    if local.newest_epoch == known.newest_epoch:
-        return local
-    for entry in known.entries:
-        if entry.epoch > local.newest_epoch and local.newest_start <= entry.start_offset <= reached:
-            local = local.append(entry.epoch, entry.start_offset)
-    return local

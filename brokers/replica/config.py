@@ -30,6 +30,7 @@ class ReplicaConfig:
     ask_controller_ms: int = 1000
     ask_ha_address_ms: int = 500
     ha_address_guess_after_ms: int = 3000
+    java_master_patience_ms: int = 6000  # longer than its poll of the controller (syncBrokerMetadataPeriod)
     stall_ms: int = 300
     batch_bytes: int = BATCH_BYTES
     unacked_bytes_max: int = UNACKED_BYTES_MAX

@@ -50,8 +50,10 @@ class SlaveRole:
         ha_address: HaAddress,
         now_ms: int,
         master_address: str = "",
+        log_is_older: bool = False,
     ) -> None:
-        """`strict_epoch`: the master's newest entry must be `epoch` (true of Regent masters, S13)."""
+        """`strict_epoch`: the master's newest entry must be `epoch` (true of Regent masters, S13). `log_is_older`: this
+        replica hears of the epoch for the first time, so it holds no byte of it."""
         self.master_id = master_id
         self.master_address = master_address
         self.ha_address = ha_address
@@ -62,6 +64,8 @@ class SlaveRole:
         self._limits = config.link_limits()
         self._broker_id = broker_id
         self._wanted_epoch = epoch if strict_epoch else None
+        self._led_epoch = epoch if log_is_older and not strict_epoch else None  # until a link was agreed on
+        self._patient_until_ms = now_ms + config.java_master_patience_ms
         self._link: SlaveLink | None = None
         self._connecting = False
         self._backoff_ms = config.reconnect_backoff_min_ms
@@ -145,6 +149,8 @@ class SlaveRole:
             now_ms=now_ms,
             wanted_epoch=self._wanted_epoch,
             trusted_end=self._log.trusted_end,
+            led_epoch=self._led_epoch,
+            patient=now_ms < self._patient_until_ms,
         )
         return [SendBytes(link_id, self._link.open())]
 
@@ -203,6 +209,7 @@ class SlaveRole:
             case CutWanted(offset, epoch):
                 return [TruncateLog(offset, epoch, "diverged from the master")]
             case HandshakeAgreed(consistent_offset):
+                self._led_epoch = None
                 up = {"peer_broker_id": self.master_id, "direction": "outbound"}
                 return [self._handshake_event(consistent_offset, ""), ReportEvent("HaLinkUp", up)]
             case HandshakeFailed(reason, lasting, consistent_offset):

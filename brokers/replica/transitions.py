@@ -169,6 +169,8 @@ class RoleTransitions:
     def _become_slave(self, notice: RoleNotice, now_ms: int) -> list[Effect]:
         """Persist the epoch, close every link, then follow (S8)."""
         assert notice.master_id is not None
+        # The same master again may have sent bytes of its new epoch before this replica heard of it.
+        log_is_older = notice.master_epoch > self._log.epoch_seen and notice.master_id != self.master_id
         effects = self._log.see_epoch(notice.master_epoch)
         reason = f"following broker {notice.master_id} in epoch {notice.master_epoch}"
         effects += self._leave(reason, now_ms)
@@ -183,6 +185,7 @@ class RoleTransitions:
             ha_address=self._ha_address_of(notice, now_ms),
             now_ms=now_ms,
             master_address=notice.master_address or "",
+            log_is_older=log_is_older,
         )
         return effects + self._role_effects(notice.source) + self.slave.connect(now_ms)
 

@@ -270,3 +270,34 @@ def test_bytes_that_may_be_torn_are_copied_again_even_where_the_epochs_agree() -
     assert shape(link.truncated(True, 600, now_ms=0))[0] == HandshakeAgreed(600, 735)
     deeper = opened(H((1, 0), (2, 300)), 735, trusted_end=600)
     assert deeper.receive_data(MASTER.encode(), now_ms=0) == [CutWanted(300, 1)]
+
+
+# A Java master that began epoch 5 where epoch 3 began, without a byte in between: it rejected its own entry (2.7).
+COLLIDED = MasterHandshake(900, H((1, 0), (3, 441)))
+
+
+def test_bytes_of_an_older_epoch_are_not_taken_for_a_java_masters_that_share_the_label() -> None:
+    waiting = opened(H((1, 0), (3, 441)), 735, led_epoch=5, patient=True)
+    (failed,) = waiting.receive_data(COLLIDED.encode(), now_ms=0)
+    assert isinstance(failed, HandshakeFailed) and not failed.lasting
+    link = opened(H((1, 0), (3, 441)), 735, led_epoch=5)
+    assert link.receive_data(COLLIDED.encode(), now_ms=0) == [CutWanted(441, 1)]
+    events = link.truncated(True, 441, now_ms=1)
+    assert link.state is SlaveState.TRANSFER and link.epochs == H((1, 0), (3, 441))
+    assert isinstance(events[0], HandshakeAgreed)
+
+
+@pytest.mark.parametrize(
+    ("own", "end", "reply", "led"),
+    [
+        (H((1, 0), (3, 441)), 441, COLLIDED, 5),  # nothing there that could differ
+        (H((1, 0)), 441, COLLIDED, 5),
+        (H((1, 0), (3, 441)), 735, MasterHandshake(900, H((1, 0), (3, 441), (5, 735))), 5),  # an entry of its own
+        (H((1, 0), (3, 441)), 735, COLLIDED, None),  # bytes that this very master sent
+        (H(), 0, COLLIDED, 5),
+    ],
+)
+def test_otherwise_a_java_masters_label_is_believed_at_once(own: EpochHistory, end: int, reply: MasterHandshake, led: int | None) -> None:
+    link = opened(own, end, led_epoch=led, patient=True)
+    assert not [one for one in link.receive_data(reply.encode(), now_ms=0) if isinstance(one, HandshakeFailed | CutWanted)]
+    assert link.state is SlaveState.TRANSFER

@@ -125,6 +125,27 @@ def test_a_java_master_may_lag_behind_in_epochs() -> None:
     assert role.link_id == 5
 
 
+def test_a_java_master_is_given_time_to_begin_its_epoch_and_then_taken_as_it_is() -> None:
+    """Own bytes above 100 are of epoch 3, under which the Java master of epoch 4 perhaps wrote others."""
+    role = SlaveRole(
+        CONFIG, ReplicaLog(epochs=H((1, 0), (3, 100)), end_offset=300, min_offset=0, confirm_offset=0, epoch_seen=4),
+        broker_id=2, master_id=1, epoch=4, strict_epoch=False, ha_address=HaAddress("m:1"), now_ms=0, log_is_older=True,
+    )  # fmt: skip
+    reply = MasterHandshake(300, H((1, 0), (3, 100))).encode()
+    linked(role)
+    assert kinds(role.link_data(reply, 1)) == ["HandshakeResult", "CloseLink"]
+    assert role.connect(6000) == [fx.ConnectHa("m:1")]
+    role.link_opened(6, 6000)
+    assert role.link_data(reply, 6001) == [fx.TruncateLog(100, 1, "diverged from the master")]
+    role.truncated(True, 100, 6002)
+    role.link_data(Transfer(100, 3, 100, 100, b"x" * 300).encode(), 6003)
+    role.link_closed("reset", 6004)  # what this master sent is not cut again
+    role.connect(7000)
+    role.link_opened(7, 7000)
+    assert "HandshakeResult" in kinds(role.link_data(MasterHandshake(400, H((1, 0), (3, 100))).encode(), 7001))
+    assert role.link_id == 7
+
+
 def test_logs_that_cannot_be_joined_are_tried_again_rarely() -> None:
     role = slave(end=300, epochs=H((1, 100)))
     linked(role)

@@ -92,6 +92,18 @@ def test_of_a_java_master_only_its_own_present_address_is_heard() -> None:
     assert one.on_notice(notice(2, 2, regent_master=False), 3) == []  # the controller's guess moves nothing
 
 
+def test_only_another_master_than_before_can_have_written_other_bytes_under_an_old_label() -> None:
+    one = roles()
+    one.on_notice(notice(2, 2, regent_master=False), 0)
+    assert one.slave is not None and one.slave._led_epoch == 2
+    one.on_notice(notice(2, 3, regent_master=False), 1)  # perhaps heard of late: its bytes may be here already
+    assert one.slave._led_epoch is None
+    one.on_notice(notice(3, 4, regent_master=False), 2)
+    assert one.slave._led_epoch == 4
+    one.on_notice(notice(2, 5), 3)  # a Regent master has an entry of its own for every epoch
+    assert one.slave._led_epoch is None
+
+
 def test_where_a_regent_master_takes_links_only_the_controller_says() -> None:
     one = roles()
     assert one.on_notice(notice(2, 2), 0)[-1] == fx.ConnectHa("h:29")
