@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from brokers.remoting.codes import RequestCode
 from processors import effects as fx
 from tests.support.controller_rig import SET, Log, Rig
 
@@ -355,3 +356,28 @@ def test_everybody_who_waits_is_answered_when_the_process_ends() -> None:
     for one, code in ((standby, 1), (alone, 2007)):
         one.perform(one.core.stop(one.now_ms))
         assert [reply.response.code for reply in one.take(fx.Reply)] == [code]
+
+
+NAMED = {
+    "clusterName": "C", "brokerName": SET, "brokerId": "1", "brokerAddr": "b1:10911", "brokerAddress": "b1:10911", "appliedBrokerId": "9",
+    "registerCheckCode": "h:1;1", "masterBrokerId": "1", "masterEpoch": "1", "controllerId": "c2", "level": "DEBUG", "claimInTerm": "1",
+    "term": "1",
+}  # fmt: skip
+SERVED = sorted({*Rig().core._here, *Rig().core._led})
+BODIES = {"nothing": b"", "garbage": b"\xff{", "a set": b'{"syncStateSet":[1],"syncStateSetEpoch":1}', "names": b'["a"]', "wish": b'{"settings":{}}'}
+
+
+@pytest.mark.parametrize("body", BODIES.values(), ids=BODIES)
+@pytest.mark.parametrize("ext", [{}, NAMED, dict.fromkeys(NAMED, ""), dict.fromkeys(NAMED, "x" * 300)], ids=["none", "all", "empty", "senseless"])
+@pytest.mark.parametrize("code", [*SERVED, RequestCode.SEND_MESSAGE, 4_711])
+def test_a_two_way_call_gets_one_answer_whoever_takes_it_and_whatever_it_says(code: int, ext: dict[str, str], body: bytes) -> None:
+    log = Log()
+    leader = Rig("c1", log, {"c2": "c2:9878"}).lead()
+    standby = Rig("c2", log, {"c1": "c1:9878"}, now_ms=leader.now_ms, seed=2)
+    standby.catch_up()
+    cut_off = Rig("c3", Log(), {"c1": "c1:9878"}, seed=3)
+    cut_off.auto = False
+    for rig in (leader, standby, cut_off):
+        rig.request(code, ext, body, conn=55)
+        rig.pass_time(4_000)
+        assert len([reply for reply in rig.take(fx.Reply) if reply.conn_id == 55]) == 1, rig.name
