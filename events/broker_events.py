@@ -179,6 +179,52 @@ class RequestsForwarded(Struct, frozen=True, gc=False):
     to_broker_id: int
 
 
+class RecordRefused(Struct, frozen=True, gc=False):
+    """A stored message is damaged and is not served."""
+
+    header: BrokerEventHeader
+    offset: int
+    size: int
+    topic: str
+    queue_id: int
+    reason: str
+    found_by: str
+
+
+class RecordRepaired(Struct, frozen=True, gc=False):
+    """A damaged message was replaced by the bytes of another replica."""
+
+    header: BrokerEventHeader
+    offset: int
+    size: int
+    source: str
+
+
+class LogTrimmed(Struct, frozen=True, gc=False):
+    """Old files of a log were deleted."""
+
+    header: BrokerEventHeader
+    from_offset: int
+    to_offset: int
+    reason: str
+
+
+class DiskFull(Struct, frozen=True, gc=False):
+    """A store takes no more messages for want of space."""
+
+    header: BrokerEventHeader
+    log_end: int
+    reason: str
+
+
+class DiskWritable(Struct, frozen=True, gc=False):
+    """A store that was full takes messages again."""
+
+    header: BrokerEventHeader
+    log_end: int
+    full_for_ms: int
+
+
 BrokerEvent = (
     BrokerStarted
     | BrokerStopped
@@ -198,6 +244,11 @@ BrokerEvent = (
     | IdentityWritten
     | StoreRecovered
     | RequestsForwarded
+    | RecordRefused
+    | RecordRepaired
+    | LogTrimmed
+    | DiskFull
+    | DiskWritable
 )
 
 BROKER_EVENTS: tuple[type, ...] = (
@@ -219,4 +270,9 @@ BROKER_EVENTS: tuple[type, ...] = (
     IdentityWritten,
     StoreRecovered,
     RequestsForwarded,
+    RecordRefused,
+    RecordRepaired,
+    LogTrimmed,
+    DiskFull,
+    DiskWritable,
 )
