@@ -10,8 +10,10 @@ import pytest
 from brokers.broker_process import BrokerProcess, StartRefused, run
 from brokers.identity_file import IdentityFiles
 from brokers.registration import Identity
+from brokers.remoting import fastjson
 from brokers.remoting.client import RemotingClient
 from brokers.remoting.command import RemotingCommand
+from processors.import_plan import ha_facts
 from processors.namesrv_config import NameServerConfig
 from processors.namesrv_process import NameServer
 from tests.support.brokers import broker_config, call, send_request, start_broker, until
@@ -101,3 +103,19 @@ async def test_waiting_sends_are_answered_before_the_end(tmp_path: Path, control
     await broker.stop("test")
     assert (await waiting).code in (1, 14)
     await client.close()
+
+
+async def test_a_running_pair_proves_its_set_to_who_imports_it(tmp_path: Path, controller: ScriptedController) -> None:
+    first = await start_broker(broker_config(tmp_path / "1", [controller.address]))
+    await until(lambda: first.roles.serving, "the first one serves")
+    second = await start_broker(broker_config(tmp_path / "2", [controller.address]))
+    await until(lambda: first.replica.core.sync_state_set == (1, 2), "the second one is in sync")
+    client = RemotingClient()
+    bodies = [fastjson.loads((await call(client, broker, RemotingCommand.request(907))).body) for broker in (first, second)]
+    master, slave = (ha_facts("", body) for body in bodies)
+    assert master is not None and (master.is_master, master.in_sync_slaves, master.links_in_sync) == (True, 1, 1)
+    assert slave is not None and not slave.is_master and slave.end_offset >= master.end_offset
+    assert slave.master_ha_address == first.config.ha_listen
+    await client.close()
+    for broker in (second, first):
+        await broker.stop("test")
