@@ -39,6 +39,7 @@ NOT_PRODUCED: Mapping[str, str] = {
     "refusal.NOT_FORMED": "needs a stranger's record at offset 0, before any controller; such a log is refused by all of them",
     "refusal.WRONG_CLUSTER": "a stranger's record",
     "refusal.COMMAND_ID_REUSED": "nobody here uses an id for two wishes",
+    "refusal.INVALID_SETTING": "a leader tells the operator what is wrong before anything is recorded",
     "refusal.INVALID_FINGERPRINTS": "needs a hand-made ActivateRules",
     "refusal.INVALID_REGISTRATION": "needs a hand-made registration",
     "refusal.EPOCH_EXHAUSTED": "the whole-cluster world reaches the last epoch",
