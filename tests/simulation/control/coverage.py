@@ -30,7 +30,7 @@ OTHERS = (
     "snapshot.used", "snapshot.refused", "controller.too_old", "forwarded", "outcome.late", "outcome.repeated", "probe.open",
     "probe.refused", "probe.timeout", "java.temporary_dropped", "broker.id_refused", "label.REPEAT", "label.DESIGNATED",
     "elections.by_silence", "leader.deaf", "operator.activate.0", "operator.activate.1", "operator.transfer.0",
-    "operator.settings.0", "world.healed",
+    "operator.settings.0", "world.healed", "heartbeat.relayed",
 )  # fmt: skip
 
 NOT_PRODUCED: Mapping[str, str] = {
