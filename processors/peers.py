@@ -27,6 +27,7 @@ _log = logging.getLogger(__name__)
 
 PROBE_TIMEOUT_S = 0.5
 PROBES_AT_ONCE_MAX = 64
+PROBE_AGAIN_S = 0.1
 PEER_CONNECT_TIMEOUT_MS = 500
 NOTICE_CONNECT_TIMEOUT_MS = 3_000
 TASKS_MAX = 20_000
@@ -173,9 +174,15 @@ class Outbound:
             self._notices -= 1
 
     def probe(self, address: str, on_result: Callable[[str], None]) -> None:
-        """Try to connect; `on_result` gets refused, open or timeout."""
-        if not self._spawn(self._probe(address, on_result)):
+        """Try to connect, as soon as there is room; `on_result` gets refused, open or timeout."""
+        if self._closing:
             on_result("timeout")
+        elif not self._spawn(self._probe(address, on_result)):
+            asyncio.get_running_loop().call_later(PROBE_AGAIN_S, self._probe_again, address, on_result)
+
+    def _probe_again(self, address: str, on_result: Callable[[str], None]) -> None:
+        if not self._closing:
+            self.probe(address, on_result)
 
     async def _probe(self, address: str, on_result: Callable[[str], None]) -> None:
         async with self._probes:

@@ -162,3 +162,14 @@ async def test_forwarded_requests_keep_their_places_beside_ten_thousand_notices(
     assert replies[0] is not None
     await outbound.close()
     await far.server.close()
+
+
+async def test_a_probe_without_a_place_is_made_later(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(peers, "TASKS_MAX", 1)
+    outbound = Outbound(lambda where, refused: None)
+    results: list[str] = []
+    for _ in range(3):
+        outbound.probe(f"127.0.0.1:{free_port()}", results.append)
+    await until(lambda: len(results) == 3, "all three are answered")
+    assert results == ["refused"] * 3
+    await outbound.close()
