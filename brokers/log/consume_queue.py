@@ -42,10 +42,6 @@ class Entry(NamedTuple):
     size: int
     tags_code: int
 
-    @property
-    def is_valid(self) -> bool:
-        return self.physical_offset >= 0 and self.size > 0
-
 
 class ConsumeQueue:
     """One queue. `max_offset` is the slot of the next entry; `last_physical` the message of the newest one, -1 without."""
@@ -62,8 +58,7 @@ class ConsumeQueue:
         self._starts: list[int] = []
         self._min = 0
         self._min_for = -1
-        self._path_start = -1
-        self._path_text = ""
+        self._path_start, self._path_text = -1, ""
         self.max_offset = 0
         self.last_physical = -1
         if directory.is_dir():
@@ -173,10 +168,10 @@ class ConsumeQueue:
             create = 0
             if not self._starts or start > self._starts[-1]:
                 self._directory.mkdir(parents=True, exist_ok=True)
-                self._starts.append(start)
                 create = self._file_bytes
             piece = entries if count == len(entries) else entries[at : at + count]
             self._files.write(self._path(start), piece, offset - start, create)
+            self._starts += [start] if create else []  # only now: a full disk may have refused it
             at += count
 
     def read(self, slot: int, count: int) -> list[Entry]:
@@ -189,6 +184,10 @@ class ConsumeQueue:
         count = min(count, (start + self._file_bytes - offset) // ENTRY_BYTES)
         data = os.pread(self._files.fd(self._path(start)), count * ENTRY_BYTES, offset - start)
         return [Entry(*fields) for fields in _ENTRY.iter_unpack(data[: len(data) - len(data) % ENTRY_BYTES])]
+
+    def next_file(self, slot: int) -> int:
+        """First slot of the file behind that of `slot`."""
+        return (slot * ENTRY_BYTES // self._file_bytes + 1) * self._file_bytes // ENTRY_BYTES
 
     def min_offset(self, log_min_offset: int) -> int:
         """Slot of the first entry whose message the log still has; `max_offset` when there is none."""

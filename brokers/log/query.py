@@ -11,6 +11,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from enum import Enum
 
+from brokers.log import segments
 from brokers.log.commit_log import CommitLog
 from brokers.log.consume_queue import ENTRY_BYTES, FILLER_SIZE, ConsumeQueue, Entry
 
@@ -71,21 +72,29 @@ def get_messages(
     examined = max(ENTRIES_EXAMINED_BYTES, ENTRY_BYTES * max_messages) // ENTRY_BYTES
     entries = queue.read(offset, examined)
     if not entries:
-        return GetResult(GetStatus.OFFSET_FOUND_NULL, high, low, high)
+        return GetResult(GetStatus.OFFSET_FOUND_NULL, min(queue.next_file(offset), high), low, high)
     chosen, next_offset = _select(entries, offset, max_messages, codes, log.end_offset - memory_bytes)
     if not chosen:
         return GetResult(GetStatus.NO_MATCHED_MESSAGE, next_offset, low, high)
-    body = _read_bodies(log, chosen)
+    body = _read_bodies(log, [entry for _, entry in chosen])
     if not body:
-        return GetResult(GetStatus.MESSAGE_WAS_REMOVING, next_offset, low, high)
+        return GetResult(GetStatus.MESSAGE_WAS_REMOVING, _behind_file(log, queue, *chosen[0]), low, high)
+    if len(body) < len(chosen):
+        next_offset = chosen[len(body)][0]  # what could not be read now is asked for again
     return GetResult(GetStatus.FOUND, next_offset, low, high, b"".join(body), len(body))
+
+
+def _behind_file(log: CommitLog, queue: ConsumeQueue, slot: int, entry: Entry) -> int:
+    """Slot of the first message behind the log file in which the message of `slot` was."""
+    file_end = segments.file_start(entry.physical_offset, log.file_bytes) + log.file_bytes
+    return queue.first_slot_where(slot + 1, lambda later: later.physical_offset >= file_end)
 
 
 def _select(
     entries: list[Entry], offset: int, max_messages: int, codes: Collection[int] | None, cold_below: int
-) -> tuple[list[Entry], int]:
-    """(entries to answer with, slot behind the last one examined)."""
-    chosen: list[Entry] = []
+) -> tuple[list[tuple[int, Entry]], int]:
+    """(slots and entries to answer with, slot behind the last one examined)."""
+    chosen: list[tuple[int, Entry]] = []
     total = 0
     for entry in entries:
         physical, size, tags_code = entry
@@ -98,7 +107,7 @@ def _select(
         offset += 1
         if size == FILLER_SIZE or (codes and _low_32(tags_code) not in codes):
             continue
-        chosen.append(entry)
+        chosen.append((offset - 1, entry))
         total += size
     return chosen, offset
 

@@ -1,11 +1,13 @@
 """Store results of the pull table, row by row; selection limits; search by time."""
 
 import dataclasses
+import os
 from pathlib import Path
 
 import pytest
 
 from brokers.log import query
+from brokers.log.commit_log import CommitLog
 from brokers.log.properties import java_string_hash
 from brokers.log.query import GetStatus
 from brokers.log.records import decode_messages
@@ -135,6 +137,59 @@ def test_reading_an_entry_whose_bytes_are_gone_is_said(tmp_path: Path) -> None:
     fill(store, 3)
     store.log.truncate(0)  # behind the store's back
     assert store.query("T", 0, 0, 32).status is GetStatus.MESSAGE_WAS_REMOVING
+
+
+class TrimmedLog:
+    """A log whose files below `min_offset` are deleted while somebody reads."""
+
+    def __init__(self, log: CommitLog, gone_below: int) -> None:
+        self._log, self._gone_below = log, gone_below
+        self.file_bytes, self.min_offset, self.end_offset = log.file_bytes, log.min_offset, log.end_offset
+
+    def read(self, offset: int, count: int) -> bytes:
+        return b"" if offset < self._gone_below else self._log.read(offset, count)
+
+
+def test_behind_deleted_messages_reading_goes_on_with_the_next_log_file_and_skips_nothing(tmp_path: Path) -> None:
+    store = small_store(tmp_path)
+    fill(store, 60)
+    queue = store.queues.get("T", 0)
+    assert queue is not None and len(store.log.file_starts) > 1
+    answer = query.get_messages(TrimmedLog(store.log, 4096), queue, 2, 32, None, 0)  # type: ignore[arg-type]
+    assert answer.status is GetStatus.MESSAGE_WAS_REMOVING
+    first = decode_messages(store.query("T", 0, answer.next_offset, 1).body)[0]
+    last_gone = decode_messages(store.query("T", 0, answer.next_offset - 1, 1).body)[0]
+    assert last_gone.physical_offset < 4096 == first.physical_offset
+
+
+def test_messages_that_cannot_be_read_now_are_not_passed_over(tmp_path: Path) -> None:
+    store = MessageStore(tmp_path, StoreConfig(log_file_bytes=4096, queue_file_bytes=2000))
+    fill(store, 60)
+    reads = []
+
+    class Once:
+        file_bytes, min_offset, end_offset = 4096, 0, store.log_end
+
+        def read(self, offset: int, count: int) -> bytes:
+            reads.append(offset)
+            return store.read_log(offset, count) if len(reads) == 1 else b""
+
+    answer = query.get_messages(Once(), store.queues.get("T", 0), 30, 32, None, 1 << 30)  # type: ignore[arg-type]
+    assert len(reads) == 2
+    assert answer.status is GetStatus.FOUND
+    assert answer.next_offset == 30 + answer.messages == 30 + len(decode_messages(answer.body))
+
+
+def test_an_entry_that_cannot_be_read_leads_to_the_next_queue_file_and_never_beyond_the_end(tmp_path: Path) -> None:
+    store = small_store(tmp_path)  # 10 entries a file
+    fill(store, 25)
+    assert store.queue_bounds("T", 0) == (0, 25)
+    os.truncate(tmp_path / "consumequeue/T/0" / f"{0:020}", 60)
+    answer = store.query("T", 0, 4, 32)
+    assert (answer.status, answer.next_offset) == (GetStatus.OFFSET_FOUND_NULL, 10)
+    os.truncate(tmp_path / "consumequeue/T/0" / f"{400:020}", 20)
+    answer = store.query("T", 0, 22, 32)
+    assert (answer.status, answer.next_offset) == (GetStatus.OFFSET_FOUND_NULL, 25)
 
 
 @pytest.mark.parametrize(
