@@ -79,6 +79,34 @@ def test_a_slave_that_left_without_an_ack_is_told_of_superseded_epochs_every_oth
     assert entries_of(reply_to(5, log, unjoined)) == plain
 
 
+def java_joins_at(own: EpochHistory, own_end: int, reply: bytes) -> int | None:
+    """Where a Java slave would cut its log, as 2.6 has it; None: it closes the link and tries again for ever."""
+    (master_end,) = struct.unpack_from(">q", reply, 8)
+    theirs = entries_of(reply)
+    ends = {epoch: end for (epoch, _), end in zip(theirs, [*(start for _, start in theirs[1:]), master_end], strict=True)}
+    for entry in reversed(own.entries):
+        if (entry.epoch, entry.start_offset) in theirs:
+            return min(own.end_of(entry.epoch, own_end), ends[entry.epoch])
+    return None
+
+
+@pytest.mark.parametrize(
+    ("own", "own_end", "epochs", "plain", "wide"),
+    [
+        (EpochHistory.of((1, 0)), 0, EpochHistory.of((2, 0)), None, 0),  # nothing was written in epoch 1
+        (EpochHistory.of((1, 0)), 300, EpochHistory.of((3, 0), (4, 441)), None, 0),  # what was is not the master's
+        (EpochHistory.of((1, 0), (2, 200)), 300, EpochHistory.of((1, 0), (3, 200)), 200, 200),
+        (EpochHistory.of((3, 0)), 300, EpochHistory.of((3, 0), (4, 441)), 300, 300),
+        (EpochHistory.of((2, 500)), 700, EpochHistory.of((5, 500)), None, 500),  # older files are gone on both sides
+    ],
+)
+def test_a_java_slave_joins_where_the_logs_are_equal_at_the_latest_with_the_second_reply(
+    own: EpochHistory, own_end: int, epochs: EpochHistory, plain: int | None, wide: int
+) -> None:
+    log, unjoined = LogView(epochs, epochs.entries[0].start_offset, 900, 0), set[int]()
+    assert [java_joins_at(own, own_end, reply_to(2, log, unjoined)) for _ in range(2)] == [plain, wide]
+
+
 def test_a_slave_that_acknowledged_gets_the_plain_reply_again() -> None:
     log, unjoined = LogView(EpochHistory.of((3, 0)), 0, 600, 0), set[int]()
     link = MasterLink(LIMITS, own_id=1, now_ms=0, unjoined=unjoined)
