@@ -89,7 +89,7 @@ def test_a_jump_inside_a_queue_is_filled_but_not_without_bound(tmp_path: Path) -
     fill(queues, range(5, 6))
     queue = queues.get("T", 0)
     assert queue is not None
-    assert [entry.is_valid and entry.size < 1000 for entry in queue.read(0, 6)] == [True, True, False, False, False, True]
+    assert [0 < entry.size < 1000 for entry in queue.read(0, 6)] == [True, True, False, False, False, True]
     with pytest.raises(LogError, match="jumps"):
         queue.append(GAP_ENTRIES_MAX + 7, pack_entry(1, 1, 1), 1)
 
@@ -200,3 +200,9 @@ def test_a_file_left_without_bytes_by_a_crash_is_dropped(tmp_path: Path) -> None
     queue = open_queues(tmp_path).get("T", 0)
     assert queue is not None
     assert queue.max_offset == 10
+
+
+def test_the_file_behind_a_slot_begins_at_the_next_multiple(tmp_path: Path) -> None:
+    queue = open_queues(tmp_path).get_or_create("T", 0)
+    assert queue is not None
+    assert [queue.next_file(slot) for slot in (0, 9, 10, 25)] == [10, 10, 20, 30]
