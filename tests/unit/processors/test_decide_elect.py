@@ -338,6 +338,20 @@ def test_s7_an_epoch_that_does_not_fit_is_not_given():
     assert outcome.refusal == "EPOCH_EXHAUSTED"
 
 
+def test_s7_the_last_epoch_is_given_and_is_the_last():
+    history = with_master(1, 2)
+    history.elect(-1, DEAD_1, seen(2, epoch=2**31 - 2))
+    assert history.set.master_epoch == 2**31 - 1
+    lost = history.elect(-1, seen(1, alive=False), seen(2, alive=False))
+    assert (lost.refusal, lost.changes, history.set.master_broker_id) == ("MASTER_NOT_AVAILABLE", (), 2)
+
+
+def test_s7_a_reported_epoch_that_leaves_none_raises_no_floor_when_nobody_is_elected():
+    history = with_master(1, 2)
+    history.elect(-1, DEAD_1, seen(3, epoch=2**31 - 1))
+    assert (history.set.master_broker_id, history.set.highest_epoch_seen) == (None, 2)
+
+
 def test_the_new_set_keeps_live_members_of_ours():
     """Design section 5: each holds all that was acknowledged."""
     history = with_master(1, 2, 3)
