@@ -51,10 +51,10 @@ def plan_of(document: Mapping[str, Any], wanted: int | None) -> dict[str, Any]:
         raise Problem(f"rules {active} are active and do not go back to {to}", "Earlier decisions stay judged by the rules of their time.", EXIT_USAGE)
     controllers = [
         {"id": one["id"], "address": one["address"], "alive": bool(one["alive"]), "release": one["release"], "rules": list(versions(one["rules"])),
-         "blocks": _blocks(one, to)}
+         "blocks": _blocks(one, to) if to > active else None}
         for one in document["controllers"]
     ]
-    blockers = [f"{one['id']}: {one['blocks']}" for one in controllers if one["blocks"]] if to > active else []
+    blockers = [f"{one['id']}: {one['blocks']}" for one in controllers if one["blocks"]]
     return {"active": active, "to": to, "active_already": to == active, "controllers": controllers, "blockers": blockers, "activated": False}
 
 

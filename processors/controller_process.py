@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import sys
 import time
 
@@ -21,7 +22,7 @@ from brokers.remoting.command import RemotingCommand
 from brokers.remoting.connection import Connection, Limits, split_address
 from brokers.remoting.server import RemotingServer
 from processors import effects as fx
-from processors import log_levels
+from processors import folder_lock, log_levels
 from processors.config import ControllerConfig
 from processors.controller_log import ControllerLog
 from processors.controller_pages import ControllerPages
@@ -55,6 +56,7 @@ class ControllerProcess:
 
     def __init__(self, config: ControllerConfig) -> None:
         self._config = config
+        self._claim = folder_lock.claim(config.data_dir)
         self._core: ControllerCore | None = None
         self._runner: EffectRunner | None = None
         self._ready = False
@@ -153,6 +155,7 @@ class ControllerProcess:
         await self._server.close()
         await self._outbound.close()
         await self._log.close(snapshot=not halted)
+        os.close(self._claim)
         at_the_latest.disarm()
 
     def _end(self, code: int) -> None:
@@ -273,7 +276,7 @@ async def run_until(config: ControllerConfig, stopped: asyncio.Event) -> int:
             return EXIT_DONE
         raise
     except OSError as error:
-        _log.error("%s cannot be listened on: %s; choose another listen", config.listen, error.strerror)
+        _log.error("cannot be listened on: %s; choose another listen or http_listen", error.strerror or error)
         return EXIT_FAILED
     except (TopicsUnfit, LogUnreachable) as error:
         _log.error("%s", error)

@@ -6,6 +6,7 @@ Refuses to know: files, and whether the values that come out are usable (the mod
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,6 +14,7 @@ from typing import Any
 from processors import settings_in_force
 
 ANY_HOST = "0.0.0.0"
+IPV4 = re.compile(r"\d{1,3}(\.\d{1,3}){3}")
 PROM_PORT = "5557"
 EXPORTERS: Mapping[str, str] = {"0": "DISABLE", "1": "OTLP_GRPC", "2": "PROM", "3": "LOG"}
 JAVA_KERNELS = ("DLedger", "jRaft")
@@ -157,7 +159,7 @@ class _Members:
 def _dledger(given: Mapping[str, str]) -> _Members:
     addresses: dict[str, str] = {}
     for part in filter(None, (one.strip() for one in given.get("controllerDLegerPeers", "").split(";"))):
-        peer, dash, address = part.partition("-")
+        peer, dash, address = _peer(part)
         if not dash or not peer or ":" not in address:
             raise Contradiction(f"controllerDLegerPeers: {part!r} is not id-host:port")
         if peer in addresses:
@@ -169,6 +171,12 @@ def _dledger(given: Mapping[str, str]) -> _Members:
     if addresses and own not in addresses:
         raise Contradiction(f"controllerDLegerSelfId {own} is not among controllerDLegerPeers {', '.join(addresses)}")
     return _Members(given.get("controllerDLegerGroup") or None, own, addresses)
+
+
+def _peer(part: str) -> tuple[str, str, str]:
+    """`id-host:port`: hosts may hold dashes and ids of ours too, so the last dash counts where a plain IPv4 address follows it."""
+    peer, dash, address = part.rpartition("-")
+    return (peer, dash, address) if IPV4.fullmatch(address.rpartition(":")[0]) else part.partition("-")
 
 
 def _jraft(given: Mapping[str, str]) -> _Members:

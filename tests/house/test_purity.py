@@ -40,7 +40,7 @@ SHELLS: dict[str, tuple[str, ...]] = {
     ),
     "files": (
         "lakehouse/checkpoint.py",
-        "processors/snapshots.py", "processors/snapshot_route.py", "processors/start_notes.py", "processors/own_identity.py", "brokers/boot.py", "brokers/identity_file.py",
+        "processors/snapshots.py", "processors/snapshot_route.py", "processors/start_notes.py", "processors/own_identity.py", "processors/folder_lock.py", "brokers/boot.py", "brokers/identity_file.py",
         "brokers/ha/epoch_file.py", "brokers/log/checkpoint.py", "brokers/log/commit_log.py",
         "brokers/log/consume_queue.py", "brokers/log/disk.py", "brokers/log/dispatch.py", "brokers/log/json_files.py",
         "brokers/log/open_files.py", "brokers/log/store.py", "brokers/service/table_files.py", "lakehouse/status.py",

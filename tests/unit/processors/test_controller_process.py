@@ -11,7 +11,7 @@ import pytest
 from brokers.remoting.client import RemotingClient
 from brokers.remoting.command import RemotingCommand
 from brokers.remoting.connection import ConnectFailed
-from processors import controller_process, last_resort
+from processors import controller_process, folder_lock, last_resort
 from processors.config import ControllerConfig
 from processors.controller_process import ControllerProcess
 from tests.support.brokers import free_port
@@ -40,7 +40,16 @@ async def test_a_port_in_use_ends_the_start_with_one_line(tmp_path: Path, caplog
         taken.listen()
         listen = f"127.0.0.1:{taken.getsockname()[1]}"
         assert await controller_process.run(config(tmp_path, listen=listen)) == 1
-    assert f"{listen} cannot be listened on" in caplog.text
+    assert "cannot be listened on" in caplog.text and listen.rpartition(":")[2] in caplog.text
+
+
+async def test_a_folder_that_another_controller_lives_in_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def taken(folder: Path) -> int:
+        raise folder_lock.FolderTaken(f"data folder {folder} is in use by process 7")
+
+    monkeypatch.setattr(folder_lock, "claim", taken)
+    with pytest.raises(OSError, match="is in use by process 7"):
+        await controller_process.run(config(tmp_path))
 
 
 async def test_while_starting_it_answers_that_it_is_not_ready(tmp_path: Path) -> None:

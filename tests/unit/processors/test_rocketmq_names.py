@@ -111,3 +111,11 @@ def test_labels_of_the_metrics_are_taken_and_what_is_no_pair_is_noted() -> None:
     assert done.fields["metrics_labels"] == {"zone": "a", "rack": "7"}
     assert [note.split("'")[1] for note in done.notes] == ["broken", "a:b:c"]
     assert metrics_names("", {"zone": "a", "rack": "7"})["metricsLabel"] == "zone:a,rack:7"
+
+
+def test_ids_and_hosts_may_hold_dashes() -> None:
+    ours = "controller-1-127.0.0.1:9878;controller-2-127.0.0.1:9879"
+    done = translate({"controllerDLegerPeers": ours, "controllerDLegerSelfId": "controller-2"})
+    assert done.fields["peers"] == {"controller-1": "127.0.0.1:9878"} and done.fields["advertise"] == "127.0.0.1:9879"
+    done = translate({"controllerDLegerPeers": "n0-my-host:1;n1-my-other-host:2", "controllerDLegerSelfId": "n0"})
+    assert done.fields["peers"] == {"n1": "my-other-host:2"} and done.fields["advertise"] == "my-host:1"
