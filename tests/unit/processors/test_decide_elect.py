@@ -338,6 +338,14 @@ def test_s7_an_epoch_that_does_not_fit_is_not_given():
     assert outcome.refusal == "EPOCH_EXHAUSTED"
 
 
+def test_an_id_that_nobody_registered_with_is_told_as_such():
+    history = with_master(1, 2)
+    history.apply_id(4)
+    assert verdicts(history.elect(-1, DEAD_1, seen(2), seen(4)))[4] == "NOT_REGISTERED"
+    refused = history.elect(4, seen(2), seen(4), designate=True)
+    assert (refused.code, verdicts(refused)[4]) == (2012, "NOT_REGISTERED")
+
+
 def test_s7_the_last_epoch_is_given_and_is_the_last():
     history = with_master(1, 2)
     history.elect(-1, DEAD_1, seen(2, epoch=2**31 - 2))
