@@ -180,7 +180,7 @@ class ControllerCore:
             effects += self._leading.after(outcome, phases) + self._commands.admit()
         elif was_active:
             effects += self._step_down()
-        effects += self._transfers.settle() + self._reads.applied(applied.offset)
+        effects += self._transfers.applied() + self._reads.applied(applied.offset)
         return effects + self._outcomes.applied(outcome, phases, own=pending is not None)
 
     def _answer(self, pending: PendingCommand, applied: Applied) -> list[Effect]:

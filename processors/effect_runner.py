@@ -75,16 +75,30 @@ class EffectRunner:
                 self.halt(f"an outcome has no encoding: {error}")
 
     def _to_the_outside(self, effect: fx.Effect) -> None:
+        # Every decision has one of each of these three: going through all patterns costs more than it chooses.
+        if isinstance(effect, fx.Reply):
+            self._reply(effect)
+        elif isinstance(effect, fx.Append):
+            self._append(effect)
+        elif isinstance(effect, fx.Publish):
+            self._log.publish(effect.outcome)
+        else:
+            self._unusual(effect)
+
+    def _reply(self, reply: fx.Reply) -> None:
+        connection = self._connections.get(reply.conn_id)
+        self._meter.answered(reply.conn_id, reply.response.opaque, reply.status, monotonic_us())
+        if connection is not None:
+            _send(connection, reply.response)
+
+    def _append(self, append: fx.Append) -> None:
+        began_us, command_id = monotonic_us(), append.command_id
+        self._log.append(append.data, lambda offset: self._appended(command_id, offset, began_us))
+
+    def _unusual(self, effect: fx.Effect) -> None:
         match effect:
-            case fx.Reply(conn_id, response, status):
-                connection = self._connections.get(conn_id)
-                self._meter.answered(conn_id, response.opaque, status, monotonic_us())
-                if connection is not None:
-                    _send(connection, response)
             case fx.NotifyRole(address, command, delay_ms):
                 self._outbound.notify(address, command, delay_ms)
-            case fx.Publish(outcome):
-                self._log.publish(outcome)
             case fx.TellPeer(address, command):
                 self._outbound.tell_peer(address, command)
             case fx.CloseConnection(conn_id, reason):
@@ -102,13 +116,10 @@ class EffectRunner:
 
     def _with_an_answer(
         self,
-        effect: fx.Append | fx.Probe | fx.ForwardToLeader | fx.AskEndOffset | fx.AskLastPublished | fx.FoldAgain,
+        effect: fx.Probe | fx.ForwardToLeader | fx.AskEndOffset | fx.AskLastPublished | fx.FoldAgain,
     ) -> None:
         core, perform = self._core, self.perform
         match effect:
-            case fx.Append(command_id, data):
-                began_us = monotonic_us()
-                self._log.append(data, lambda offset: self._appended(command_id, offset, began_us))
             case fx.Probe(address):
                 self._outbound.probe(
                     address,

@@ -123,6 +123,10 @@ class TransferDesk:
             "term": str(state.term),
         }
 
+    def applied(self) -> list[Effect]:
+        """A command was applied: nothing here, nearly always, and there are thousands a second."""
+        return self.settle() if self._waiting else []
+
     def settle(self) -> list[Effect]:
         """Answer those whose wish has come true, or whose time is over; hand over when this leader is deaf."""
         effects = self._step_aside()
