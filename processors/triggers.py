@@ -30,6 +30,8 @@ CAUSE_RESTARTED = "master_restarted"
 CAUSE_NO_MASTER = "no_master"
 CAUSE_CLEANED = "master_cleaned"
 
+GRACE_MAX_MS = 120_000
+"""Whatever a broker calls its timeout, a master never heard of is not waited for any longer."""
 CALL_TIMEOUT_MS = 2_500
 """A call whose outcome has not been seen for this long may be made again."""
 FRUITLESS_EVERY_MS = 10_000
@@ -81,14 +83,14 @@ class ElectionTriggers:
         self._attempts: dict[str, _Attempt] = {}
         self._fruitless = RateLimit()
         self._pace = Pace()
-        self._grace_until_ms = 0
+        self._leading_since_ms = -GRACE_MAX_MS
         self._silence = MassSilence()
 
     def became_active(self, now_ms: int) -> None:
         """Masters this controller never heard of get a full timeout from now on (defect 12)."""
         self._attempts.clear()
         self._silence.forget()
-        self._grace_until_ms = now_ms + DEFAULT_TIMEOUT_MS
+        self._leading_since_ms = now_ms
 
     def unheard_masters(
         self, sets: Iterable[BrokerSet], liveness: Liveness, now_ms: int
@@ -169,7 +171,7 @@ class ElectionTriggers:
             return CAUSE_RESTARTED
         if reason == REASON_EXPIRED:
             return None if held_back() else CAUSE_EXPIRED
-        if reason == REASON_NEVER_SEEN and now_ms > self._grace_until_ms:
+        if reason == REASON_NEVER_SEEN and now_ms > self._leading_since_ms + _grace_ms(broker_set, liveness):
             return None if held_back() else CAUSE_NEVER_SEEN
         return None
 
@@ -216,6 +218,13 @@ class ElectionTriggers:
     def rules_changed(self) -> None:
         """Settings or rules moved: calls that found nobody may find somebody now."""
         self._attempts = {name: one for name, one in self._attempts.items() if one.open}
+
+
+def _grace_ms(broker_set: BrokerSet, liveness: Liveness) -> int:
+    """A full timeout: the longest that its set tells of, for who was never heard told none."""
+    keys = ((broker_set.cluster_name, broker_set.broker_name, replica.broker_id) for replica in broker_set.replicas)
+    told = (pulse.timeout_ms for key in keys if (pulse := liveness.pulse(key)) is not None)
+    return min(max([DEFAULT_TIMEOUT_MS, *told]), GRACE_MAX_MS)
 
 
 def _fingerprint(broker_set: BrokerSet, evidence: tuple[ReplicaEvidence, ...]) -> tuple[object, ...]:

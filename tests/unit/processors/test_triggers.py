@@ -1,11 +1,14 @@
 """When the controller calls for an election (controller.md 9, design D8)."""
 
+import pytest
+
 from processors.liveness import DEFAULT_TIMEOUT_MS, Heartbeat, Liveness
 from processors.state import BrokerSet, Replica
 from processors.triggers import (
     CALL_TIMEOUT_MS,
     FRUITLESS_AT_ONCE,
     FRUITLESS_EVERY_MS,
+    GRACE_MAX_MS,
     MASS_SILENCE_HOLD_MS,
     ElectionTriggers,
     Pace,
@@ -81,6 +84,16 @@ def test_a_master_never_heard_gets_a_full_timeout_after_the_takeover() -> None:
         assert triggers.calls([a_set()], liveness, now_ms) == []
     (call,) = triggers.calls([a_set()], liveness, DEFAULT_TIMEOUT_MS + 1)
     assert call.cause == "master_never_seen"
+
+
+@pytest.mark.parametrize(("told_ms", "grace_ms"), [(3_000, DEFAULT_TIMEOUT_MS), (30_000, 30_000), (10**9, GRACE_MAX_MS)])
+def test_a_full_timeout_is_the_longest_that_the_set_tells_of(told_ms: int, grace_ms: int) -> None:
+    liveness, triggers = Liveness(), active(0)
+    beat(liveness, "a", 2, 0, told_ms)
+    for now_ms, called in ((grace_ms, 0), (grace_ms + 1, 1)):
+        if told_ms < DEFAULT_TIMEOUT_MS or now_ms > told_ms:
+            beat(liveness, "a", 2, now_ms, told_ms)
+        assert len(triggers.calls([a_set()], liveness, now_ms)) == called
 
 
 def test_masters_without_an_open_connection_are_named_for_probing() -> None:
