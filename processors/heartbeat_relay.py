@@ -37,7 +37,7 @@ class HeartbeatRelay:
 
     def begin(self, key: BrokerKey, leader: str | None, now_ms: int, *, anew: bool) -> int | None:
         """The token under which this heartbeat is to be handed on now; `anew`: the broker had been away."""
-        if leader != self._leader:
+        if leader is not None and leader != self._leader:  # One that was out of sight for a moment is not new.
             self._leader, self._since_ms = leader, now_ms
             self._enough.clear()
         if anew:

@@ -31,6 +31,7 @@ def test_nothing_is_handed_on_to_nobody_or_to_a_leader_that_is_quite_new() -> No
     assert relay.begin(KEY, "c1:1", QUIET_MS - 1, anew=False) is None
     assert handed_on(relay, SETTLED_MS)
     assert not handed_on(relay, SETTLED_MS, leader=None)
+    assert handed_on(relay, SETTLED_MS)
     assert not handed_on(relay, SETTLED_MS, leader="c2:1")
     assert handed_on(relay, 2 * SETTLED_MS, leader="c2:1")
 
