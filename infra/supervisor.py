@@ -24,8 +24,9 @@ from infra.watchdog_link import WatchdogLink
 
 TURN_S = 0.02
 ASK_AGAIN_S = 0.05
-# one group after the other: brokers say farewell to controllers, controllers write to Kafka
-STOP_GROUPS = (("broker", "land"), ("controller", "namesrv"), ("kafka",))
+# one group after the other, each before what it writes to
+# controllers first: they would elect for brokers that only stop; then the landing job has time for their last records
+STOP_GROUPS = (("controller",), ("broker", "namesrv"), ("land",), ("kafka",))
 STOP_GRACE_S = {"broker": 10.0, "land": 20.0, "namesrv": 5.0, "controller": 10.0, "kafka": 15.0}
 # kind, and how long the whole kind may take until it is ready; Spark on a loaded machine takes minutes
 START_ORDER = (("kafka", 180.0), ("controller", 120.0), ("namesrv", 60.0), ("broker", 120.0), ("land", 600.0))

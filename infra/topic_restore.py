@@ -15,6 +15,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from events.producer import LOG_CLIENT_SETTINGS, PRODUCER_SETTINGS
 from events.topics import COMMANDS, PRODUCTION_IN_SYNC_MIN, PRODUCTION_REPLICATION_MIN
+from infra import waiting
 from infra.problems import EXIT_USAGE, Problem
 from processors.log_reader import LogReader, LogUnreachable
 from processors.topic_check import TopicsUnfit, settings_of, unfit
@@ -57,7 +58,8 @@ class FreshTopic:
     def require_fresh(self) -> bool:
         """Whether the topic is there already, empty and fit. Problem when it is not empty, not fit, or Kafka does not answer."""
         try:
-            metadata = self._admin.list_topics(timeout=ASK_TIMEOUT_S)
+            with waiting.told(f"waiting for Kafka at {self._kafka['bootstrap.servers']}, {ASK_TIMEOUT_S:g} s at most"):
+                metadata = self._admin.list_topics(timeout=ASK_TIMEOUT_S)
         except KafkaException as error:
             raise Problem(f"Kafka at {self._kafka['bootstrap.servers']} is not reachable: {error.args[0].str()}", "Start it (of a local cluster: 'regent kafka --config DIR/config/kafka-1.toml'), or correct --kafka.") from error
         if self.name not in metadata.topics:

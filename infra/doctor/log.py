@@ -10,6 +10,7 @@ from confluent_kafka.admin import AdminClient, ClusterMetadata
 
 from events.producer import LOG_CLIENT_SETTINGS
 from events.topics import BROKER_EVENTS, COMMANDS_TOPIC, OUTCOMES_TOPIC, TOPICS
+from infra import waiting
 from infra.doctor.findings import FAIL, OK, WARN, Finding
 from processors import topic_check
 
@@ -25,7 +26,8 @@ def check(kafka: Mapping[str, str], local_cluster: bool) -> list[Finding]:
         return [Finding("kafka", WARN, "the configuration names no Kafka, so it is not looked at")]
     try:
         admin = AdminClient({**LOG_CLIENT_SETTINGS, **kafka})
-        cluster = admin.list_topics(timeout=ASK_TIMEOUT_S)
+        with waiting.told(f"waiting for Kafka at {where}, {ASK_TIMEOUT_S:g} s at most"):
+            cluster = admin.list_topics(timeout=ASK_TIMEOUT_S)
         nodes = Finding("kafka", OK, f"{len(cluster.brokers)} node(s) at {where}, cluster {cluster.cluster_id}, client librdkafka {libversion()[0]}")
         return [nodes, *_topics(admin, cluster, local_cluster), *_times(kafka, cluster)]
     except KafkaException as error:
