@@ -37,7 +37,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.tables is None:
         folder.require()
     if not tables.exists():
-        raise Problem(f"no tables in {tables}", "Start the landing job, or name another --dir.")
+        raise Problem(f"no tables in {tables}", "Start the landing job ('regent up --land', or 'regent land'), or name another --dir.")
     try:
         return _ANSWERS[arguments.verb](tables, arguments)
     except LakehouseError as error:
@@ -74,7 +74,7 @@ def moment_of(text: str | None) -> dict[str, int]:
     """`--at` as an offset or as ms since 1970; Problem when it is neither. A time without zone is UTC."""
     if text is None:
         return {}
-    if text.isdigit():
+    if text.isascii() and text.isdigit():
         return {"offset": int(text)}
     try:
         moment = datetime.datetime.fromisoformat(text)
@@ -87,7 +87,7 @@ def moment_of(text: str | None) -> dict[str, int]:
 
 
 def _verify(tables: Path, arguments: argparse.Namespace) -> int:
-    from infra import jar_store
+    from infra import jar_store, waiting
     from infra.java import find_java
     from lakehouse import verify
     from lakehouse.session import SparkSettings
@@ -96,7 +96,8 @@ def _verify(tables: Path, arguments: argparse.Namespace) -> int:
     with tempfile.TemporaryDirectory(prefix="regent-verify-") as scratch:
         noise = Path(scratch) / "spark.log"
         settings = SparkSettings(jars, Path(scratch), java_home=java.home, jvm_log=noise)
-        verdict = verify.verify(tables, settings)
+        with waiting.told("Spark starts and folds every landed command, some tens of seconds and more with the history"):
+            verdict = verify.verify(tables, settings)
     _show(verdict.as_dict(), verdict.text(), arguments)
     return verdict.exit_code
 

@@ -131,7 +131,7 @@ def _candidate_lines(candidates: list[Mapping[str, Any]]) -> list[str]:
 def _phase_lines(phases: list[Mapping[str, Any]]) -> list[str]:
     rows = [
         (
-            f"+{wording.duration(phase['since_start_ms'])}",
+            f"{'' if (phase['since_start_ms'] or 0) < 0 else '+'}{wording.duration(phase['since_start_ms'])}",
             wording.duration(phase["took_ms"]),
             phase["phase"],
         )

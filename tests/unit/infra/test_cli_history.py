@@ -14,7 +14,7 @@ def test_a_moment_is_an_offset_or_a_time_in_utc() -> None:
     assert moment_of("1970-01-01T01:00:01.5+01:00") == {"at_ms": 1500}
 
 
-@pytest.mark.parametrize("text", ["", "-3", "yesterday", "42.5"])
+@pytest.mark.parametrize("text", ["", "-3", "yesterday", "42.5", "²"])
 def test_what_is_neither_is_wrong_usage(text: str) -> None:
     with pytest.raises(Problem, match="neither an offset nor a time") as caught:
         moment_of(text)

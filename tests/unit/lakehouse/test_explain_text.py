@@ -31,3 +31,9 @@ def test_a_refused_election_is_two_lines_of_reason() -> None:
 
 def test_no_election_is_said_so() -> None:
     assert explain_text({"broker_name": "b", "elections": []}) == "b: no election has landed"
+
+
+def test_what_began_before_the_election_has_one_sign() -> None:
+    phases = [{"since_start_ms": -6, "took_ms": 3, "phase": "broker 1 started again"}, {"since_start_ms": 0, "took_ms": 0, "phase": "received"}]
+    text = explain_text({"broker_name": "b", "elections": [{**REFUSED, "phases": phases}]})
+    assert "    -6 ms  3 ms  broker 1 started again" in text and "    +0 ms  0 ms  received" in text
