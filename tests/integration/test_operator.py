@@ -110,11 +110,11 @@ def test_settings_are_recorded_and_log_levels_are_not(operator: Operator) -> Non
     assert operator.ask("config", "set", "electMasterMaxRetryCount=6")["changed"]["electMasterMaxRetryCount"]["value"] == "6"
     assert operator.say("controller", "config", "get", "electMasterMaxRetryCount") == "6\n"
     assert operator.ask("status")["applied_offset"] == applied + 1
-    operator.say("controller", "config", "set", "electMasterMaxRetryCount=six", code=EXIT_FAILED)
-    operator.say("controller", "config", "--log-level", "DEBUG", "--logger", "processors.of.nobody")
+    operator.say("controller", "config", "set", "electMasterMaxRetryCount=six", code=EXIT_USAGE)
+    operator.say("controller", "config", "--log-level", "DEBUG", "--logger", "processors.controller_log")
     for one in operator.ask("status")["controllers"]:
-        assert "processors.of.nobody DEBUG" in operator.http(one["id"], "/loglevel")[1]
-        assert operator.http(one["id"], "/loglevel?level=INFO&logger=processors.of.nobody", "PUT") == (200, "processors.of.nobody INFO\n")
+        assert "processors.controller_log DEBUG" in operator.http(one["id"], "/loglevel")[1]
+        assert operator.http(one["id"], "/loglevel?level=INFO&logger=processors.controller_log", "PUT") == (200, "processors.controller_log INFO\n")
 
 
 def test_ids_that_nobody_claims_are_cleaned_and_living_replicas_are_not(operator: Operator, cluster: LocalCluster) -> None:

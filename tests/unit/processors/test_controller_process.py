@@ -34,13 +34,17 @@ async def test_a_kafka_that_is_not_there_ends_the_start_with_one_line(
     assert "127.0.0.1:1 is not reachable" in line and "\n" not in line
 
 
-async def test_a_port_in_use_ends_the_start_with_one_line(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+@pytest.mark.parametrize("name", ["listen", "http_listen"])
+async def test_a_port_in_use_ends_the_start_with_one_line_that_names_the_setting(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, name: str
+) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
-        listen = f"127.0.0.1:{taken.getsockname()[1]}"
-        assert await controller_process.run(config(tmp_path, listen=listen)) == 1
-    assert "cannot be listened on" in caplog.text and listen.rpartition(":")[2] in caplog.text
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        assert await controller_process.run(config(tmp_path, **{name: address})) == 1
+    (line,) = [record.message for record in caplog.records if record.levelno >= logging.ERROR]
+    assert line.startswith(f"{address} cannot be listened on: ") and line.endswith(f"; choose another {name}")
 
 
 async def test_a_folder_that_another_controller_lives_in_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
