@@ -15,7 +15,7 @@ from processors.state import BrokerSet, Replica
 
 
 SETS_MAX = 1_000
-"""Of more sets only the number is told: building them all would make the loop stand still. 19003 tells them in parts."""
+"""Of more sets only the number is told, unless one is named: all would make the loop stand still. 19003 tells them in parts."""
 
 
 def controller_status(
@@ -29,9 +29,9 @@ def controller_status(
     """
     Offsets count records; `end_offset` is the offset the next record will get, as far as it was learnt.
 
-    Whoever asks with `sets=false`, as those do who ask often, gets no sets.
+    Whoever asks with `sets=false`, as those do who ask often, gets no sets; with `name=SET` that one.
     """
-    state, folder = context.state, context.folder
+    state, folder, fields = context.state, context.folder, Fields(request.ext)
     document = {
         "kind": "controller",
         "name": context.config.controller_id,
@@ -47,14 +47,15 @@ def controller_status(
         "http_address": context.config.http_address or None,
         "wall_ms": context.wall_ms,
         "digest": folder.digest.hex(),
-        **({} if Fields(request.ext).text("sets", "").lower() == "false" else _sets(context)),
+        **({} if fields.text("sets", "").lower() == "false" else _sets(context, fields.text("name", ""))),
     }
     return request.reply(0, body=fastjson.dumps(document))
 
 
-def _sets(context: CoreContext) -> dict[str, object]:
+def _sets(context: CoreContext, name: str) -> dict[str, object]:
     known = [one for one in context.state.sets.values() if not one.tombstone]
-    shown = known if len(known) <= SETS_MAX else []
+    shown = [one for one in known if one.broker_name == name] if name else known
+    shown = shown if len(shown) <= SETS_MAX else []
     return {
         "sets_known": len(known),
         "sets": {

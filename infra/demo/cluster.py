@@ -59,7 +59,7 @@ class DemoCluster:
     def view(self) -> SetView | None:
         """The set now, None while no controller leads or the set is not known."""
         addresses = {one["status_address"]: one for one in self.processes("controller")}
-        answers = process_status.ask_all(list(addresses), ASK_MS)
+        answers = process_status.ask_all(list(addresses), ASK_MS, sets=BROKER_SET)
         leading = [(status["term"], address) for address, status in answers.items() if status and status.get("role") == "active"]
         if not leading:
             return None

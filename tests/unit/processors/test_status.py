@@ -47,3 +47,10 @@ def test_who_needs_no_sets_gets_none_and_of_too_many_their_number(monkeypatch: p
     assert status(rig)["sets_known"] == 1 and set(status(rig)["sets"]) == {SET}
     monkeypatch.setattr(status_document, "SETS_MAX", 0)
     assert (status(rig)["sets_known"], status(rig)["sets"]) == (1, {})
+
+
+def test_one_set_is_told_however_many_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    rig = Rig().lead().three()
+    monkeypatch.setattr(status_document, "SETS_MAX", 1)
+    assert set(status(rig, name=SET)["sets"]) == {SET}
+    assert (status(rig, name="another")["sets_known"], status(rig, name="another")["sets"]) == (1, {})
