@@ -19,7 +19,7 @@ from infra.problems import EXIT_DONE, EXIT_FAILED, EXIT_USAGE, Problem
 
 def add_arguments(parser: argparse.ArgumentParser, verb: str) -> None:
     """Flags of the verb."""
-    parser.add_argument("--to", metavar="N", type=int, help="the rules version (default: the newest that the leader has)")
+    parser.add_argument("--to", metavar="N", type=int, help="the rules version (default: the newest that any controller has)")
     parser.add_argument("--dry-run", action="store_true", help="say what would be done, and who stands in the way")
     add_where(parser)
     parser.add_argument("--json", action="store_true", help="one JSON document")
@@ -45,7 +45,8 @@ def versions(rules: object) -> tuple[int, ...]:
 def plan_of(document: Mapping[str, Any], wanted: int | None) -> dict[str, Any]:
     """What an upgrade would do, from the leader's document. Problem when it makes no sense."""
     active = int(document["rules_version"])
-    newest = max(versions(document["supported_rules"]), default=active)
+    known = [*versions(document["supported_rules"]), *(one for controller in document["controllers"] for one in versions(controller["rules"]))]
+    newest = max(known, default=active)
     to = newest if wanted is None else wanted
     if to < active:
         raise Problem(f"rules {active} are active and do not go back to {to}", "Earlier decisions stay judged by the rules of their time.", EXIT_USAGE)

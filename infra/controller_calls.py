@@ -59,7 +59,7 @@ def _way_out(answer: RemotingCommand) -> str:
     if answer.code == ResponseCode.REQUEST_CODE_NOT_SUPPORTED:
         return "Nothing of this release that is a controller listens there: an older one, a Java one, or another kind of server. Name others with --controller."
     if answer.code == ResponseCode.CONTROLLER_NOT_LEADER:
-        return "'regent controller status' shows which controllers live and who leads."
+        return "'regent controller status' shows which controllers live, 'regent doctor' why nobody leads."
     if answer.code == ResponseCode.SYSTEM_BUSY:
         return "Try again in a moment."
     if answer.code == ResponseCode.SYSTEM_ERROR:

@@ -59,7 +59,7 @@ class ControllerProcess:
         self._claim = folder_lock.claim(config.data_dir)
         self._core: ControllerCore | None = None
         self._runner: EffectRunner | None = None
-        self._ready = self.listens = False
+        self._ready = False
         self._closing = False
         self._connections: dict[int, Connection] = {}
         host, port = split_address(config.listen)
@@ -90,7 +90,6 @@ class ControllerProcess:
         config = self._config
         self._ended = asyncio.get_running_loop().create_future()
         await self._server.start()
-        self.listens = True
         await self._pages.start()
         await asyncio.to_thread(
             prepare,
@@ -277,8 +276,8 @@ async def run_until(config: ControllerConfig, stopped: asyncio.Event) -> int:
             return EXIT_DONE
         raise
     except OSError as error:
-        place, name = (config.http_listen, "http_listen") if process.listens else (config.listen, "listen")
-        _log.error("%s cannot be listened on: %s; choose another %s", place, error.strerror or error, name)
+        name = "http_listen" if config.http_listen and f", {config.http_listen.rpartition(':')[2]})" in str(error) else "listen"
+        _log.error("%s cannot be listened on: %s; choose another %s", getattr(config, name), error.strerror or error, name)
         return EXIT_FAILED
     except (TopicsUnfit, LogUnreachable) as error:
         _log.error("%s", error)

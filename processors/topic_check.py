@@ -7,6 +7,7 @@ needs. Refuses to know: what is in the topics.
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
 
@@ -31,6 +32,8 @@ LOOK_TIMEOUT_S = 1.0
 CREATE_TIMEOUT_S = 15.0
 ASK_AGAIN_S = 0.2
 CREATED_POLL_S = 0.05
+TELL_EVERY_S = 60.0
+_log = logging.getLogger(__name__)
 
 
 class TopicsUnfit(Exception):
@@ -96,7 +99,7 @@ def unfit(
 def _wait_for_topics(
     admin: AdminClient, kafka: Mapping[str, str], wait_ms: int, cancelled: Callable[[], bool]
 ) -> dict[str, TopicMetadata]:
-    deadline = time.monotonic() + wait_ms / 1000
+    deadline, tell_at = time.monotonic() + wait_ms / 1000, 0.0
     while True:
         try:
             return dict(admin.list_topics(timeout=LOOK_TIMEOUT_S).topics)
@@ -106,6 +109,9 @@ def _wait_for_topics(
                     f"Kafka at {kafka['bootstrap.servers']} is not reachable ({error.args[0].str()}): "
                     "start it, or correct bootstrap.servers"
                 ) from None
+            if time.monotonic() >= tell_at:
+                _log.warning("Kafka at %s does not answer (%s): waiting for it", kafka["bootstrap.servers"], error.args[0].str())
+                tell_at = time.monotonic() + TELL_EVERY_S
         time.sleep(ASK_AGAIN_S)
 
 

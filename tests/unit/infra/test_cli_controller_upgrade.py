@@ -17,7 +17,7 @@ def test_versions_come_as_a_list_or_as_text() -> None:
     assert versions(None) == versions("") == ()
 
 
-def test_the_newest_rules_of_the_leader_are_the_aim() -> None:
+def test_the_newest_rules_are_the_aim() -> None:
     plan = plan_of(document(controllers=BOTH), None)
     assert (plan["active"], plan["to"], plan["blockers"]) == (1, 2, [])
     assert "rules 2 could be activated now" in lines_of(plan)[-1]
@@ -27,6 +27,12 @@ def test_a_controller_with_an_older_release_blocks_and_is_named() -> None:
     plan = plan_of(document(), None)
     assert plan["blockers"] == ["c2: release 0.1.0 has rules 1 only; install the newer release there and restart it"]
     assert "rules 2 cannot be activated yet:" in lines_of(plan)
+
+
+def test_an_old_leader_does_not_hide_that_others_have_newer_rules() -> None:
+    old = {**BOTH[1], "release": "0.1.0", "rules": "1", "role": "active"}
+    plan = plan_of(document(supported_rules=[1], controllers=[old, BOTH[0]]), None)
+    assert plan["to"] == 2 and plan["blockers"][0].startswith("c2: release 0.1.0 has rules 1 only")
 
 
 def test_a_controller_that_is_not_heard_blocks() -> None:

@@ -48,3 +48,11 @@ def test_replication_is_asked_of_real_clusters_only() -> None:
 def test_a_kafka_that_is_not_there_is_said_with_its_address() -> None:
     with pytest.raises(TopicsUnfit, match="127.0.0.1:1 is not reachable"):
         prepare({"bootstrap.servers": "127.0.0.1:1"}, local_cluster=True, wait_ms=0)
+
+
+def test_waiting_for_kafka_is_told_and_not_with_every_look(caplog: pytest.LogCaptureFixture) -> None:
+    looks = iter([False] * 3)
+    with pytest.raises(TopicsUnfit):
+        prepare({"bootstrap.servers": "127.0.0.1:1"}, local_cluster=True, wait_ms=60_000, cancelled=lambda: next(looks, True))
+    (line,) = [record.message for record in caplog.records]
+    assert line.startswith("Kafka at 127.0.0.1:1 does not answer (") and line.endswith(": waiting for it")
