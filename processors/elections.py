@@ -42,7 +42,7 @@ class ElectionDesk:
     def take_over(self, state: ControllerState, now_ms: int) -> list[tuple[str, str]]:
         """(address, set) of the masters without an open connection here."""
         self._triggers.became_active(now_ms)
-        sets = [one for one in state.sets.values() if not one.tombstone]
+        sets = [state.sets[name] for name in sorted(state.sets) if not state.sets[name].tombstone]
         return self._triggers.unheard_masters(sets, self._liveness, now_ms)
 
     def tell(self, state: ControllerState, names: Iterable[str], now_ms: int) -> list[Effect]:

@@ -44,6 +44,7 @@ class LeadingDesk:
         """The sets that the round under way has still to look at."""
         self._soon: dict[str, None] = {}
         """Sets that something has happened to: they do not wait for the round."""
+        self._sorted: list[str] = []
         self._untold: Iterator[str] = iter(())
         self._tell_due_ms: int | None = None
         """When somebody is to be told next; None when all have been told."""
@@ -57,9 +58,16 @@ class LeadingDesk:
         self._asked.clear()
         self._soon.clear()
         self._round, self._scan_due_ms = None, context.now_ms
-        self._untold, self._tell_due_ms = iter(context.state.sets), context.now_ms
+        self._untold, self._tell_due_ms = iter(self._names()), context.now_ms
         probes = self._probes(self._elections.take_over(context.state, context.now_ms))
         return [note, *self._overruled(), *probes, *self._tell_on()]
+
+    def _names(self) -> Sequence[str]:
+        """All sets, in an order that no hash decides. None is ever forgotten, so their number tells when one is new."""
+        sets = self._context.state.sets
+        if len(self._sorted) != len(sets):
+            self._sorted = sorted(sets)
+        return self._sorted
 
     def _probes(self, masters: Sequence[tuple[str, str]]) -> list[Effect]:
         """`masters`: (address, set) of those whose ports are to be asked."""
@@ -141,7 +149,7 @@ class LeadingDesk:
             names = (settings_in_force.SCAN_BROKERS, settings_in_force.SCAN_MASTERS)
             wanted_ms = min(settings_in_force.number(context.state, name) for name in names)
             self._scan_due_ms = context.now_ms + min(SCAN_MS, wanted_ms)
-            self._round = iter(context.state.sets)
+            self._round = iter(self._names())
             effects += self._arrivals()
         self._soon.update((name, None) for _, name, _ in silent)
         return effects + self.elections(self._next_looks())
@@ -164,7 +172,7 @@ class LeadingDesk:
         self._arrivals_due_ms = context.now_ms + ARRIVAL_PROBE_MS
         awaited = [
             (context.liveness.awaited(one, context.now_ms), one.broker_name)
-            for one in context.state.sets.values()
+            for one in map(context.state.sets.__getitem__, self._names())
             if one.imported
         ]
         return self._probes([(address, name) for address, name in awaited if address is not None])

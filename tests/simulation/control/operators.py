@@ -70,9 +70,9 @@ class OperatorNode(Process):
     def odd(self, replicas: ReplicaSet) -> None:
         """What no broker asks for; it must be refused, or change nothing."""
         known = self.realm.newest_state().sets.get(replicas.name)
-        if known is None or known.tombstone:
-            return
-        name, master, epochs = known.broker_name, known.master_broker_id or 1, (known.master_epoch, known.sync_state_set_epoch)
+        if known is None or known.master_broker_id is None:
+            return  # To clean an id that nobody has registered with yet is no odd wish: it is granted.
+        name, master, epochs = known.broker_name, known.master_broker_id, (known.master_epoch, known.sync_state_set_epoch)
         others = [one for one in known.sync_state_set if one != known.master_broker_id] or [777]
         self.wish("odd", self.world.chance.choice([
             asks.alter(name, master, *epochs, others),
