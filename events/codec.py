@@ -7,6 +7,7 @@ knows no rule, and not which schemas a cluster has made active.
 """
 
 from collections.abc import Callable
+from functools import partial
 from io import BytesIO
 from typing import Any, NamedTuple
 
@@ -100,6 +101,15 @@ def decode(data: bytes) -> Record:
     codec = _BY_HEADER.get(data[:HEADER_BYTES])
     if codec is None:
         raise UnknownFingerprint(peek_fingerprint(data))
+    return _decode_as(codec, data)
+
+
+def decoder_of(cls: type) -> Callable[[bytes], Any]:
+    """Return `decode` for bytes with the header of that class, for those who looked at it already."""
+    return partial(_decode_as, _BY_CLASS[cls])
+
+
+def _decode_as(codec: _Codec, data: bytes) -> Any:
     if len(data) > codec.bytes_max:
         raise MalformedRecord(f"record of {len(data)} bytes, limit {codec.bytes_max}")
     try:

@@ -7,14 +7,16 @@ Refuses to know who is best: `elect` chooses.
 
 from events.changes import MasterAtRisk, MasterCleared, MasterElected
 from events.commands import ElectMaster
+from events.envelope import ReplicaEvidence
 from events.outcomes import LABEL_AT_RISK, CandidateVerdict
 from processors.decide_refusals import Decision, Refusal
 from processors.elect import Election, elect
-from processors.elect_candidates import Candidate, assess, not_considered, reported_epochs
+from processors.elect_candidates import Candidate, assess, highest_epoch, not_considered
 from processors.rules import Rules, rules_of
 from processors.state import EPOCH_MAX, NO_BROKER_ID, BrokerSet, ControllerState
 
 REASON_NOBODY = "NOBODY_ELECTABLE"
+NO_LIMIT = 2**64
 
 
 def elect_master(state: ControllerState, command: ElectMaster) -> Decision:
@@ -38,11 +40,12 @@ def elect_master(state: ControllerState, command: ElectMaster) -> Decision:
     )
     if election.master_kept:
         return Decision(Refusal.MASTER_STILL_EXIST, candidates=election.verdicts)
-    reported = reported_epochs(candidates, command.evidence, rules)
+    counts = command.evidence if rules.epoch_above_all_evidence else ()
     if election.winner is None:
-        also = reported if rules.epoch_above_all_evidence else ()
-        return _failed(broker_set, command, election.verdicts, also)
-    return _elected(broker_set, candidates, election, reported, rules)
+        seen = candidates if rules.epoch_above_all_evidence else ()
+        return _failed(broker_set, command, election.verdicts, seen, counts)
+    highest = highest_epoch(broker_set.highest_epoch_seen, candidates, counts, NO_LIMIT)
+    return _elected(broker_set, candidates, election, highest, rules)
 
 
 def _not_to_be_held(broker_set: BrokerSet, command: ElectMaster) -> Refusal | None:
@@ -62,7 +65,8 @@ def _failed(
     broker_set: BrokerSet,
     command: ElectMaster,
     verdicts: tuple[CandidateVerdict, ...],
-    reported: tuple[int, ...],
+    candidates: tuple[Candidate, ...],
+    evidence: tuple[ReplicaEvidence, ...],
 ) -> Decision:
     """
     Refuse; a dead master is cleared once, when a controller asked.
@@ -76,8 +80,7 @@ def _failed(
     if command.designate or master is None or broker_set.master_epoch >= EPOCH_MAX:
         return Decision(Refusal.MASTER_NOT_AVAILABLE, candidates=verdicts)
     epoch = broker_set.master_epoch + 1
-    fitting = (seen for seen in reported if seen < EPOCH_MAX)
-    highest = max(broker_set.highest_epoch_seen, epoch, *fitting)
+    highest = highest_epoch(max(broker_set.highest_epoch_seen, epoch), candidates, evidence, EPOCH_MAX)
     cleared = MasterCleared(broker_set.broker_name, master, epoch, REASON_NOBODY, highest)
     return Decision(Refusal.MASTER_NOT_AVAILABLE, (cleared,), verdicts)
 
@@ -86,12 +89,12 @@ def _elected(
     broker_set: BrokerSet,
     candidates: tuple[Candidate, ...],
     election: Election,
-    reported: tuple[int, ...],
+    highest: int,
     rules: Rules,
 ) -> Decision:
     """Give the winner an epoch above everything that any broker of the set ever reported (S7)."""
     winner = next(c.replica for c in candidates if c.broker_id == election.winner)
-    epoch = 1 + max(broker_set.master_epoch, broker_set.highest_epoch_seen, *reported)
+    epoch = 1 + max(broker_set.master_epoch, highest)
     if epoch > EPOCH_MAX:
         verdicts = not_considered(candidates)
         return Decision(Refusal.EPOCH_EXHAUSTED, candidates=verdicts)

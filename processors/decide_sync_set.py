@@ -8,7 +8,7 @@ Refuses to know why the master wants it: what has caught up is the master's to j
 from events.changes import SyncStateSetAltered
 from events.commands import AlterSyncStateSet
 from processors.decide_refusals import Decision, Refusal
-from processors.elect_candidates import Candidate, assess, find, reported_epochs
+from processors.elect_candidates import Candidate, assess, highest_epoch
 from processors.rules import rules_of
 from processors.state import EPOCH_MAX, BrokerSet, ControllerState
 
@@ -20,7 +20,9 @@ def alter_sync_state_set(state: ControllerState, command: AlterSyncStateSet) -> 
     broker_set = state.live_set(command.broker_name)
     if broker_set is None:
         return Decision(Refusal.NO_SUCH_SET)
-    wanted = tuple(sorted(set(command.new_sync_state_set)))
+    wanted = command.new_sync_state_set
+    if wanted != broker_set.sync_state_set:
+        wanted = tuple(sorted(set(wanted)))
     # Equality goes before ownership and epochs, as shipped: a repeat gets 2013.
     if wanted == broker_set.sync_state_set:
         return Decision(Refusal.SET_UNCHANGED)
@@ -34,8 +36,9 @@ def alter_sync_state_set(state: ControllerState, command: AlterSyncStateSet) -> 
     if command.master_broker_id not in wanted:
         return Decision(Refusal.SET_WITHOUT_MASTER)
     rules = rules_of(state.rules_version)
-    reported = reported_epochs(candidates, command.evidence, rules)
-    return Decision(changes=(_altered(broker_set, wanted, reported),))
+    counts = command.evidence if rules.epoch_above_all_evidence else ()
+    highest = highest_epoch(max(broker_set.highest_epoch_seen, 0), candidates, counts, EPOCH_MAX)
+    return Decision(None, (_altered(broker_set, wanted, highest),))
 
 
 def _fenced(broker_set: BrokerSet, command: AlterSyncStateSet) -> Refusal | None:
@@ -53,8 +56,12 @@ def _fenced(broker_set: BrokerSet, command: AlterSyncStateSet) -> Refusal | None
 def _unfit_member(wanted: tuple[int, ...], candidates: tuple[Candidate, ...]) -> Refusal | None:
     """Return what is wrong with the first bad member: per member existence, then liveness."""
     for broker_id in wanted:
-        member = find(candidates, broker_id)
-        if member is None or not member.replica.is_registered:
+        for member in candidates:
+            if member.broker_id == broker_id:
+                break
+        else:
+            return Refusal.REPLICA_UNKNOWN
+        if not member.replica.is_registered:
             return Refusal.REPLICA_UNKNOWN
         if not member.is_alive:
             return Refusal.REPLICA_NOT_ALIVE
@@ -62,20 +69,25 @@ def _unfit_member(wanted: tuple[int, ...], candidates: tuple[Candidate, ...]) ->
 
 
 def _altered(
-    broker_set: BrokerSet, wanted: tuple[int, ...], reported: tuple[int, ...]
+    broker_set: BrokerSet, wanted: tuple[int, ...], highest: int
 ) -> SyncStateSetAltered:
     """Return the change; a live master goes on with this set, so nobody waits for old members."""
     before = broker_set.sync_state_set
-    highest = max(broker_set.highest_epoch_seen, *reported, 0)
-    if highest >= EPOCH_MAX:
-        highest = max(broker_set.highest_epoch_seen, *[e for e in reported if e < EPOCH_MAX], 0)
     return SyncStateSetAltered(
         broker_set.broker_name,
         wanted,
         broker_set.sync_state_set_epoch + 1,
-        tuple(sorted(set(wanted).difference(before))),
-        tuple(sorted(set(before).difference(wanted))),
+        _without(wanted, before),
+        _without(before, wanted),
         REASON_PROPOSED,
         (),
         highest,
     )
+
+
+def _without(ids: tuple[int, ...], others: tuple[int, ...]) -> tuple[int, ...]:
+    left = []
+    for broker_id in ids:
+        if broker_id not in others:
+            left.append(broker_id)
+    return tuple(left)

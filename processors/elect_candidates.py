@@ -11,7 +11,6 @@ from msgspec import Struct
 
 from events.envelope import ELECTION_PRIORITY_DEFAULT, ReplicaEvidence
 from events.outcomes import CandidateVerdict
-from processors.rules import Rules
 from processors.state import NO_BROKER_ID, BrokerSet, Replica
 
 ALIVE = "ALIVE"
@@ -40,17 +39,35 @@ def assess(
     broker_set: BrokerSet, evidence: Sequence[ReplicaEvidence], asking_id: int = NO_BROKER_ID
 ) -> tuple[Candidate, ...]:
     """Return every replica of the set with what counts about it; who asks is alive."""
-    # Of several about one replica the first counts.
-    known = {}
-    for entry in reversed(evidence):
-        known[entry.broker_id] = entry
+    known = by_replica(evidence)
     members = broker_set.sync_state_set
     # Loops here and below: the fold comes by for each replica of each decision, and to begin a
     # comprehension costs as much as three turns of it.
     found = []
     for replica in broker_set.replicas:
-        found.append(_candidate(replica, known.get(replica.broker_id), asking_id, members))
+        broker_id = replica.broker_id
+        entry = known.get(broker_id)
+        liveness = _liveness(replica, entry, asking_id)
+        if entry is None:
+            epoch, max_offset, priority = replica.last_epoch, replica.end_offset, ELECTION_PRIORITY_DEFAULT
+        else:
+            priority = entry.election_priority
+            # Heartbeats of an earlier start are void (S5): what it registered with counts then.
+            if entry.epoch >= 0 and entry.incarnation == replica.incarnation:
+                epoch, max_offset = entry.epoch, entry.max_offset
+            else:
+                epoch, max_offset = replica.last_epoch, replica.end_offset
+        is_member, is_alive = broker_id in members, liveness == ALIVE
+        found.append(Candidate(broker_id, replica, is_member, is_alive, liveness, epoch, max_offset, priority))
     return tuple(found)
+
+
+def by_replica(evidence: Sequence[ReplicaEvidence]) -> dict[int, ReplicaEvidence]:
+    """Return what is known of each replica: of several entries about one the first counts."""
+    known = {}
+    for entry in reversed(evidence):
+        known[entry.broker_id] = entry
+    return known
 
 
 def find(candidates: Iterable[Candidate], broker_id: int) -> Candidate | None:
@@ -61,17 +78,18 @@ def find(candidates: Iterable[Candidate], broker_id: int) -> Candidate | None:
     return None
 
 
-def reported_epochs(
-    candidates: tuple[Candidate, ...], evidence: Iterable[ReplicaEvidence], rules: Rules
-) -> tuple[int, ...]:
-    """Return the epochs that brokers of the set reported, as far as this decision knows (S7)."""
-    epochs = []
+def highest_epoch(
+    known: int, candidates: Iterable[Candidate], evidence: Iterable[ReplicaEvidence], below: int
+) -> int:
+    """Return the highest epoch `below` a limit that is known or that brokers of the set reported (S7)."""
+    highest = known
     for candidate in candidates:
-        epochs.append(candidate.epoch)
-    if rules.epoch_above_all_evidence:
-        for entry in evidence:
-            epochs.append(entry.epoch)
-    return tuple(epochs)
+        if highest < candidate.epoch < below:
+            highest = candidate.epoch
+    for entry in evidence:
+        if highest < entry.epoch < below:
+            highest = entry.epoch
+    return highest
 
 
 def not_considered(candidates: tuple[Candidate, ...]) -> tuple[CandidateVerdict, ...]:
@@ -101,29 +119,6 @@ def absence_of(candidate: Candidate) -> str:
     if not candidate.replica.is_registered:
         return "NOT_REGISTERED"
     return "" if candidate.is_alive else candidate.liveness
-
-
-def _candidate(
-    replica: Replica, evidence: ReplicaEvidence | None, asking_id: int, members: tuple[int, ...]
-) -> Candidate:
-    broker_id, epoch, max_offset = replica.broker_id, replica.last_epoch, replica.end_offset
-    liveness = _liveness(replica, evidence, asking_id)
-    priority = ELECTION_PRIORITY_DEFAULT
-    if evidence is not None:
-        priority = evidence.election_priority
-        # Heartbeats of an earlier start are void (S5): what it registered with counts then.
-        if evidence.epoch >= 0 and evidence.incarnation == replica.incarnation:
-            epoch, max_offset = evidence.epoch, evidence.max_offset
-    return Candidate(
-        broker_id,
-        replica,
-        broker_id in members,
-        liveness == ALIVE,
-        liveness,
-        epoch,
-        max_offset,
-        priority,
-    )
 
 
 def _liveness(replica: Replica, evidence: ReplicaEvidence | None, asking_id: int) -> str:

