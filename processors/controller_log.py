@@ -38,6 +38,8 @@ Answer = TypeVar("Answer")
 
 STALL_MS = 2_000
 """Commands not sent after this time are dropped: whoever waited has been told that it is unknown."""
+IN_COMPANY: Mapping[str, object] = {"max.in.flight.requests.per.connection": 1}
+"""What comes while the log is writing goes together in the next request: alone a command does not wait, many cost little."""
 SNAPSHOT_REST = 20.0
 """After a snapshot none is written for so many times as long as it took."""
 ADDRESS_CHARS_MAX = 255
@@ -144,7 +146,7 @@ class ControllerLog:
             )
         )
         self._producer = LogProducer(
-            kafka, COMMANDS_TOPIC, loop, stall_ms=STALL_MS, on_fatal=self._on_halt
+            {**IN_COMPANY, **kafka}, COMMANDS_TOPIC, loop, stall_ms=STALL_MS, on_fatal=self._on_halt
         )
         self._publisher = OutcomePublisher(kafka, loop, on_published)
         self._worker = FaustWorker(
