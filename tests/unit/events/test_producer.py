@@ -7,6 +7,7 @@ from confluent_kafka import Consumer, TopicPartition
 
 from events import producer
 from events.producer import LogProducer
+from tests.support.brokers import until
 from tests.support.mock_kafka import mock_kafka
 
 TOPIC = "regent.test"
@@ -83,4 +84,21 @@ async def test_a_record_larger_than_the_log_takes_is_unknown_and_harms_nobody_el
         made.append(b"small", small.set_result)
         assert await large is None
         assert await small == 0
+        await made.close()
+
+
+async def test_a_report_that_goes_wrong_does_not_end_the_reporting() -> None:
+    with mock_kafka() as kafka:
+        loop, wrong = asyncio.get_running_loop(), []
+        loop.set_exception_handler(lambda _, told: wrong.append(told["exception"]))
+        made = LogProducer(kafka, TOPIC, loop)
+
+        def fail(offset: int | None) -> None:
+            raise KeyError(offset)
+
+        made.append(b"first", fail)
+        await until(lambda: wrong, "the report of the first")
+        answer: asyncio.Future[int | None] = loop.create_future()
+        made.append(b"second", answer.set_result)
+        assert (await answer, [str(one) for one in wrong]) == (1, ["0"])
         await made.close()
