@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import uuid
 from dataclasses import dataclass
 from pathlib import Path
@@ -97,9 +98,9 @@ class BootMarker:
         try:
             self._write()
         except OSError:
-            # A disk that takes no bytes may still let go of a file: data without a marker counts as unclean too.
+            # A disk that takes no bytes may still let go of some: a marker that cannot be read counts as unclean too.
             with contextlib.suppress(OSError):
-                self.path.unlink(missing_ok=True)
+                os.truncate(self.path, 0)
 
     def flushed_exit(self) -> None:
         """Everything is on disk; the last thing a clean stop does."""

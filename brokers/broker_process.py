@@ -54,6 +54,7 @@ from brokers.service.unique_key import UniqueKeys
 from brokers.upkeep import Upkeep
 
 EXIT_OK, EXIT_REFUSED = 0, 2
+MAKE_GOOD_MS = 1_000
 
 _log = logging.getLogger(__name__)
 
@@ -144,7 +145,7 @@ class BrokerProcess:
         )
         self.switch.wire(self.service, self.changes, self.name_servers)
         self.sync = MetadataSync(tables, roles, self.client, config.metadata_sync_ms, self.changes.take_over)
-        self.upkeep = Upkeep(self.store, tables, self.replica.storage_failed)
+        self.upkeep = Upkeep(self.store, tables, self.replica.storage_failed, self.service.confirmed)
 
     def _make_sends(self, **wires: object) -> SendService:
         config, replica = self.config, self.replica
@@ -230,7 +231,7 @@ class BrokerProcess:
         self._dispatcher.register(RequestCode.NOTIFY_BROKER_ROLE_CHANGED, self._notified)
         for work in (
             self.service.run(), self.sync.run(), self.upkeep.flush_every(self.config.flush_interval_ms),
-            self.upkeep.save_offsets_every(self.config.offsets_persist_ms), self.switch.watch(),
+            self.upkeep.save_offsets_every(self.config.offsets_persist_ms), self.upkeep.make_good_every(MAKE_GOOD_MS), self.switch.watch(),
             ha_announce.run(self.client, self.switch.mastership, self.clock),
         ):  # fmt: skip
             self._spawn(work)

@@ -16,8 +16,9 @@ from brokers.controller_messages import LogPosition
 from brokers.ha.epoch_file import EpochFile
 from brokers.ha.epochs import EpochHistory
 from brokers.log import segments
-from brokers.log.commit_log import LogError
 from brokers.log.consume_queue import ENTRY_BYTES
+from brokers.log.disk_space import Spare
+from brokers.log.errors import DiskFull, LogError
 from brokers.log.scan import end_of_valid_log
 from brokers.log.store import MessageStore, StoreConfig
 from brokers.remoting.connection import split_address
@@ -47,12 +48,14 @@ class LocalReplica:
         sizes = StoreConfig(config.commit_log_file_bytes, config.consume_queue_file_entries * ENTRY_BYTES)
         self.store = MessageStore(store_dir, sizes, same_boot=self.boot.same_boot)
         try:
-            self._epoch_file = EpochFile(store_dir / "epochFileCheckpoint")
+            self._epoch_file = _EpochFile(store_dir / "epochFileCheckpoint")
+            self._epoch_file.spare = self.store.spare
             self._epochs, self._epoch_seen = self._epoch_file.load()
             self.boot = self._judged_by_content(self.boot)
             if not self.boot.clean:
                 self.boot = replace(self.boot, trusted_end=self._trusted_end(self.boot.trusted_end))
-            self._marker.begin(self.boot)
+            self.store.spare.run(lambda: self._marker.begin(self.boot))
+            self.store.spare.refill()
         except BaseException:
             self.store.close(clean=False)
             raise
@@ -179,10 +182,22 @@ class LocalReplica:
         """Flush and mark the run as ended; without the mark when the disk refuses."""
         try:
             self.store.close()
+        except DiskFull as error:  # the log is on disk; the run only looks like a killed one
+            _log.error("the end of this run cannot be noted: %s", error)
+            return
         except (LogError, OSError) as error:
             _log.error("the store cannot be closed cleanly: %s", error)
             self._marker.io_error()
             return
         disk_failed = self._failed is not None and self._failed.done() and not self._failed.cancelled()
         if self.store.io_error is None and not disk_failed:
-            self._marker.flushed_exit()
+            self.store.spare.run(self._marker.flushed_exit)
+
+
+class _EpochFile(EpochFile):
+    """Finds room on a full disk too: a mastership begins with its entry."""
+
+    spare: Spare
+
+    def save(self, history: EpochHistory, highest_seen: int) -> None:
+        self.spare.run(lambda: super(_EpochFile, self).save(history, highest_seen))

@@ -1,4 +1,4 @@
-"""The steady background work of a broker: flushing the log, writing consumer offsets, noting a regained clean state.
+"""The steady background work of a broker: flushing the log, writing consumer offsets, and what a full disk left undone.
 
 Responsible for: doing these at their periods and never twice at a time. Refuses to know: who writes, who reads.
 """
@@ -9,7 +9,7 @@ import asyncio
 import logging
 from collections.abc import Callable
 
-from brokers.log.commit_log import LogError
+from brokers.log.errors import DiskFull, LogError
 from brokers.log.store import MessageStore
 from brokers.service.table_files import TableFiles
 
@@ -17,10 +17,15 @@ _log = logging.getLogger(__name__)
 
 
 class Upkeep:
-    """`storage_failed(reason)` is told of a disk that refused; the replica then ends its role."""
+    """`storage_failed(reason)` is told of a disk that refused; the replica then ends its role. `confirmed(offset)` puts
+    messages up to there into their queues."""
 
-    def __init__(self, store: MessageStore, tables: TableFiles, storage_failed: Callable[[str], None]) -> None:
-        self._store, self._tables, self._storage_failed = store, tables, storage_failed
+    def __init__(
+        self, store: MessageStore, tables: TableFiles, storage_failed: Callable[[str], None],
+        confirmed: Callable[[int], None] = lambda offset: None,
+    ) -> None:  # fmt: skip
+        self._store, self._tables, self._storage_failed, self._confirmed = store, tables, storage_failed, confirmed
+        self._room_wanted: str | None = None
 
     async def flush_every(self, period_ms: int) -> None:
         """Make the log durable; the work itself runs beside the loop."""
@@ -28,6 +33,9 @@ class Upkeep:
             await asyncio.sleep(period_ms / 1000)
             try:
                 await asyncio.to_thread(self._store.checkpoint_job())
+                self._note_room(None)
+            except DiskFull as error:  # the log is durable; the older checkpoint only costs reading at the next start
+                self._note_room(str(error))
             except (LogError, OSError) as error:
                 _log.error("the log cannot be flushed: %s", error)
                 self._storage_failed(str(error))
@@ -41,3 +49,20 @@ class Upkeep:
             except OSError as error:
                 # Tried again next time; consumers at worst read some messages twice.
                 _log.error("consumer offsets cannot be written: %s", error)
+
+    def _note_room(self, wanted: str | None) -> None:
+        if (wanted is None) != (self._room_wanted is None):
+            _log.warning("%s", wanted or "there is room on the disk again")
+        self._room_wanted = wanted
+
+    async def make_good_every(self, period_ms: int) -> None:
+        """What a full disk put off: queue entries of confirmed messages, tables, the spare room itself."""
+        while True:
+            await asyncio.sleep(period_ms / 1000)
+            try:
+                if self._store.spare.refill():
+                    self._tables.save_late()
+            except OSError as error:
+                _log.error("tables cannot be written yet: %s", error)
+            if self._store.dispatched_offset < self._store.confirm_offset:
+                self._confirmed(self._store.confirm_offset)

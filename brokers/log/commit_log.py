@@ -8,24 +8,24 @@ One thread appends, reads and truncates. `flush` alone may run on another thread
 
 from __future__ import annotations
 
-import errno
 import os
 import threading
+import time
 from bisect import bisect_right
 from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, NoReturn
 
 from brokers.log import scan, segments
-from brokers.log.disk import last_used_byte, sync_directory, wipe
+from brokers.log.disk import is_full, last_used_byte, new_file, sync_directory, wipe, write_all
+from brokers.log.errors import DiskFull, LogError
+from brokers.log.log_folder import Segment, open_segments
 from brokers.log.records import BLANK_BYTES_MIN, MESSAGE_BYTES_MIN, encode_blank
 
 FILE_BYTES_DEFAULT = 1 << 30
 FILE_BYTES_MIN = 1024
-
-
-class LogError(Exception):
-    """The log refuses: files that do not fit together, an offset outside, an earlier I/O error. One line, with the way out."""
+# A full disk is asked again after this time: asking may mean to take and return the room of a whole file.
+FULL_RETRY_S = 0.2
 
 
 class FileRange(NamedTuple):
@@ -34,15 +34,6 @@ class FileRange(NamedTuple):
     fileno: int
     position: int
     count: int
-
-
-class _Segment:
-    __slots__ = ("fd", "path", "start")
-
-    def __init__(self, start: int, path: Path, fd: int) -> None:
-        self.start = start
-        self.path = path
-        self.fd = fd
 
 
 class CommitLog:
@@ -55,44 +46,13 @@ class CommitLog:
         self.flushed_offset = 0
         self.end_offset = 0
         self.io_error: str | None = None
+        self.disk_full: str | None = None  # why the last write was refused for want of room
+        self._full_until = 0.0
         self._directory = Path(directory)
-        self._segments: list[_Segment] = []
-        self._starts: list[int] = []
         self._sync_lock = threading.Lock()  # fdatasync on one side, closing of descriptors on the other
-        self._directory.mkdir(parents=True, exist_ok=True)
-        self._load()
-
-    # -- opening
-
-    def _load(self) -> None:
-        found = sorted(
-            (start, entry)
-            for entry in self._directory.iterdir()
-            if (start := segments.start_of_name(entry.name)) is not None
-        )
-        if found and self._is_unfinished(found[-1][1]):  # the process died while making it
-            found.pop()[1].unlink()
-        gap = segments.first_gap((start for start, _ in found), self.file_bytes)
-        for _, path in found:
-            size = path.stat().st_size
-            if size != self.file_bytes:
-                raise LogError(
-                    f"{path} has {size} bytes, files of {self.file_bytes} are configured: set the file size the log was"
-                    " written with, or start this replica with an empty data folder"
-                )
-        if gap is not None:
-            raise LogError(f"{self._directory}: file {segments.file_name(gap)} is missing; restore it or start empty")
-        for start, path in found:
-            self._segments.append(_Segment(start, path, os.open(path, os.O_RDWR | os.O_CLOEXEC)))
-        self._starts = [start for start, _ in found]
+        self._segments = open_segments(self._directory, file_bytes)
+        self._starts = [segment.start for segment in self._segments]
         self.end_offset = self.capacity_end
-
-    def _is_unfinished(self, path: Path) -> bool:
-        size = path.stat().st_size
-        if size >= self.file_bytes:
-            return False
-        with path.open("rb") as file:
-            return last_used_byte(file.fileno(), 0, size) == 0
 
     @property
     def min_offset(self) -> int:
@@ -138,26 +98,29 @@ class CommitLog:
             raise LogError(f"a record of {size} bytes does not fit a commit log file of {self.file_bytes}")
         left = self.file_bytes - self.end_offset % self.file_bytes
         if segments.needs_new_file(left, size):
+            self.make_file(self.end_offset + left)  # first: without it nothing moves
             self.write(self.end_offset, encode_blank(left))
             self.end_offset += left - BLANK_BYTES_MIN
         return self.end_offset
 
-    def write(self, offset: int, data: bytes) -> None:
-        """Writes at the end, which `offset` must be, within one file. An I/O error closes the log for good."""
+    def write(self, offset: int, data: bytes | memoryview) -> None:
+        """Writes at the end, which `offset` must be, within one file. DiskFull: nothing of it is kept.
+
+        Any other I/O error closes the log for good.
+        """
         if self.io_error is not None:
             raise LogError(f"commit log is closed for writing: {self.io_error}")
         if offset != self.end_offset:
             raise LogError(f"write at {offset}, but the log ends at {self.end_offset}")
-        if not self._starts or offset >= self._starts[-1] + self.file_bytes:
-            self._add_file(segments.file_start(offset, self.file_bytes))
-        segment = self._segments[-1]
+        if offset >= self.capacity_end:
+            self.make_file(segments.file_start(offset, self.file_bytes))
+        segment = self._segments[-1] if offset >= self._starts[-1] else self._segments[-2]
         try:
-            written = os.pwrite(segment.fd, data, offset - segment.start)
-            if written != len(data):
-                raise OSError(errno.EIO, f"{written} of {len(data)} bytes written")
+            write_all(segment.fd, data, offset - segment.start)
         except OSError as error:
-            raise self.fail("write", error) from error
+            self._refuse("write", error)
         self.end_offset = offset + len(data)
+        self.disk_full = None
 
     def append_raw(self, offset: int, data: bytes | memoryview) -> None:
         """Appends a master's bytes unchanged. `offset` is the log's end; an empty log begins at any file start.
@@ -167,31 +130,46 @@ class CommitLog:
         if not self._starts and offset != self.end_offset:
             if offset % self.file_bytes:
                 raise LogError(f"an empty log cannot begin at {offset}: not the start of a file of {self.file_bytes} bytes")
-            self.end_offset = self.flushed_offset = offset
+            self._begin_at(offset, data)
+            return
         if offset != self.end_offset:
             raise LogError(f"replicated bytes start at {offset}, but the log ends at {self.end_offset}")
         view = memoryview(data)
         for at, count in segments.split_by_file(offset, len(view), self.file_bytes):
             self.write(at, view[at - offset : at - offset + count])
 
-    def _add_file(self, start: int) -> None:
+    def _begin_at(self, offset: int, data: bytes | memoryview) -> None:
+        before = self.end_offset
+        self.make_file(offset)
+        self.end_offset = self.flushed_offset = offset
+        try:
+            self.append_raw(offset, data)
+        except DiskFull:
+            if self.end_offset == offset:  # still empty: it may begin elsewhere next time
+                self._remove_files_from(offset)
+                self.end_offset = self.flushed_offset = before
+            raise
+
+    def make_file(self, start: int) -> None:
+        """The file that begins at `start` and continues the log, unless it is there. DiskFull: nothing changed."""
+        if self._starts and start < self.capacity_end:
+            return
+        if self.disk_full is not None and time.monotonic() < self._full_until:
+            raise DiskFull(self.disk_full)
         path = self._directory / segments.file_name(start)
         try:
-            fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
-            try:
-                os.posix_fallocate(fd, 0, self.file_bytes)
-            except OSError as error:
-                if error.errno not in (errno.EOPNOTSUPP, errno.EINVAL):
-                    os.close(fd)
-                    path.unlink()
-                    raise
-                os.ftruncate(fd, self.file_bytes)
-            os.fsync(fd)  # its size must outlive a loss of power, or the file would be refused
-            sync_directory(self._directory)
+            fd = new_file(path, self.file_bytes)
         except OSError as error:
-            raise self.fail("new file", error) from error
-        self._segments.append(_Segment(start, path, fd))
+            self._refuse("new file", error)
+        self._segments.append(Segment(start, path, fd))
         self._starts.append(start)
+
+    def _refuse(self, action: str, error: OSError) -> NoReturn:
+        if not is_full(error):
+            raise self.fail(action, error) from error
+        self.disk_full = f"no room for the commit log in {self._directory}: {error.strerror}"
+        self._full_until = time.monotonic() + FULL_RETRY_S
+        raise DiskFull(self.disk_full) from error
 
     def fail(self, action: str, error: OSError) -> LogError:
         """No more writes from now on: `action` failed. Returns what to raise."""

@@ -1,6 +1,6 @@
-"""What the file system is asked for beyond reading and writing: durable names, wiped ranges, where data ends.
+"""What the file system is asked for beyond reading and writing: durable names, wiped ranges, where data ends, room.
 
-Responsible for: doing these without reading what was never written.
+Responsible for: doing these without reading what was never written; telling a full disk from a broken one.
 Refuses to know: what the files hold.
 """
 
@@ -12,6 +12,52 @@ from pathlib import Path
 
 WINDOW_BYTES = 1 << 20
 _ZEROS = bytes(WINDOW_BYTES)
+_FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
+
+
+def is_full(error: OSError) -> bool:
+    """Whether the disk, or what this user may take of it, has no room: it may have again."""
+    return error.errno in _FULL
+
+
+def new_file(path: Path, size: int) -> int:
+    """Makes a file of `size` zero bytes that has its room already, durably with its name; returns its descriptor.
+
+    OSError, and no file, when that fails. Where the room is plainly missing none of it is taken, not even for a moment.
+    """
+    space = os.statvfs(path.parent)
+    if space.f_blocks and space.f_bavail * space.f_frsize < size:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
+    fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
+    try:
+        try:
+            os.posix_fallocate(fd, 0, size)
+        except OSError as error:
+            if error.errno not in (errno.EOPNOTSUPP, errno.EINVAL):
+                raise
+            os.ftruncate(fd, size)
+        os.fsync(fd)  # its size must outlive a loss of power, or the file would be refused
+        sync_directory(path.parent)
+    except OSError:
+        os.close(fd)
+        path.unlink(missing_ok=True)
+        raise
+    return fd
+
+
+def write_all(fd: int, data: bytes | bytearray | memoryview, position: int) -> None:
+    """Writes all of `data`, or OSError: then nothing of it stays but zeros, as far as the disk lets them be written."""
+    view, done = memoryview(data), 0
+    try:
+        while done < len(view):
+            written = os.pwrite(fd, view[done:], position + done)
+            if not written:
+                raise OSError(errno.EIO, "nothing was written")
+            done += written
+    except OSError:
+        if done:
+            os.pwrite(fd, bytes(done), position)
+        raise
 
 
 def wipe(fd: int, first: int, last: int) -> int:

@@ -7,11 +7,10 @@ Refuses to know: what is in the files.
 from __future__ import annotations
 
 import contextlib
-import errno
 import os
 from collections import OrderedDict
 
-from brokers.log.disk import sync_directory
+from brokers.log.disk import sync_directory, write_all
 
 OPEN_FILES_MAX = 256
 
@@ -42,9 +41,8 @@ class OpenFiles:
         return fd
 
     def write(self, path: str, data: bytes | bytearray, position: int, create_bytes: int = 0) -> None:
-        """Writes all of `data`; OSError when the disk does not take it."""
-        if os.pwrite(self.fd(path, create_bytes), data, position) != len(data):
-            raise OSError(errno.ENOSPC, "short write", path)
+        """Writes all of `data`; OSError when the disk does not take it: then nothing of it stays."""
+        write_all(self.fd(path, create_bytes), data, position)
         self._dirty.add(path)
 
     def mark_unsynced(self, path: str) -> None:

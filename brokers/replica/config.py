@@ -26,6 +26,8 @@ class ReplicaConfig:
     reconnect_backoff_min_ms: int = 20
     reconnect_backoff_max_ms: int = 500
     join_failed_backoff_ms: int = 2000
+    disk_full_backoff_min_ms: int = 500
+    disk_full_backoff_max_ms: int = 4000
     propose_retry_ms: int = 200
     ask_controller_ms: int = 1000
     ask_ha_address_ms: int = 500

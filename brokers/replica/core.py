@@ -232,6 +232,11 @@ class ReplicaCore:
         effects = self._roles.distrust(f"storage failed: {reason}", "storage_failed", now_ms)
         return effects + self.log.was_cut(end_offset, "storage failed")
 
+    def storage_full(self, reason: str, end_offset: int, now_ms: int) -> list[Effect]:
+        """There was no room for what an effect would write; the log really ends at `end_offset`. Nothing is lost."""
+        self._now_ms = now_ms
+        return self.log.ends_at(end_offset) + self._roles.disk_full(reason, now_ms)
+
     # -- time ---------------------------------------------------------------------------------------
 
     def tick(self, now_ms: int) -> list[Effect]:

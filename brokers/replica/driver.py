@@ -35,7 +35,7 @@ from functools import partial
 from brokers.ha.epoch_file import EpochFile
 from brokers.ha.epochs import EpochHistory
 from brokers.ha.transport import HaTransport
-from brokers.log.commit_log import LogError
+from brokers.log.errors import DiskFull, LogError
 from brokers.replica import effects as fx
 from brokers.replica.core import ReplicaCore
 from brokers.replica.ha_address import Word
@@ -213,6 +213,13 @@ class ReplicaDriver:
     def _perform_safely(self, effect: fx.Effect) -> list[fx.Effect] | None:
         try:
             return self._perform_one(effect)
+        except DiskFull as error:
+            logger.warning("%s refused: %s", type(effect).__name__, error)
+            # An acknowledgement of bytes that are not there must not go out; labels and promises of others' may.
+            kept = [item for item in self._queue if isinstance(item, _HARMLESS)]
+            self._queue.clear()
+            self._queue.extend(kept)
+            return self.core.storage_full(str(error), self._store.log_end, self._clock_ms())
         except (OSError, LogError) as error:
             logger.error("storage failed at %s: %s", type(effect).__name__, error)
             # What stands behind the failed effect was promised on its strength: only partings stay.
@@ -272,6 +279,7 @@ class ReplicaDriver:
 
 
 _PARTINGS = (fx.CloseLink, fx.AbortWaiters, fx.ReportEvent)
+_HARMLESS = (*_PARTINGS, fx.WriteEpochs, fx.ConfirmMoved)
 
 
 def _release(future: asyncio.Future[Confirmation], how: Confirmation) -> None:

@@ -69,11 +69,24 @@ class ReplicaLog:
 
     def was_cut(self, end_offset: int, reason: str) -> list[Effect]:
         """The shell cut the log: labels of lost bytes go too, durably, after the bytes."""
+        if end_offset == self.end_offset:
+            return self.ends_at(end_offset)
+        lost_from, effects = self.end_offset, self.ends_at(end_offset)
+        fields = {
+            "from_offset": lost_from,
+            "to_offset": end_offset,
+            "epoch": self.epochs.newest_epoch,
+            "reason": reason,
+        }
+        return [*effects, ReportEvent("LogTruncated", fields)]
+
+    def ends_at(self, end_offset: int) -> list[Effect]:
+        """The log really ends there: a cut, or bytes that were announced and found no room."""
         if self.trusted_end is not None and end_offset <= self.trusted_end:
             self.trusted_end = None
         if end_offset == self.end_offset:
             return []
-        lost_from, self.end_offset = self.end_offset, end_offset
+        self.end_offset = end_offset
         self.min_offset = min(self.min_offset, end_offset)
         self.confirm_offset = min(self.confirm_offset, end_offset)
         effects: list[Effect] = []
@@ -81,13 +94,7 @@ class ReplicaLog:
         if kept != self.epochs:
             self.epochs = kept
             effects.append(self._write_epochs())
-        fields = {
-            "from_offset": lost_from,
-            "to_offset": end_offset,
-            "epoch": kept.newest_epoch,
-            "reason": reason,
-        }
-        return [*effects, ReportEvent("LogTruncated", fields)]
+        return effects
 
     def trimmed(self, min_offset: int) -> list[Effect]:
         """Old files were deleted: the log now begins at `min_offset`."""

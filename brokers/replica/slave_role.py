@@ -59,6 +59,7 @@ class SlaveRole:
         self.ha_address = ha_address
         self.link_id: int | None = None
         self.caught_up = False
+        self._caught_up_end = 0
         self._config = config
         self._log = log
         self._limits = config.link_limits()
@@ -69,6 +70,8 @@ class SlaveRole:
         self._link: SlaveLink | None = None
         self._connecting = False
         self._backoff_ms = config.reconnect_backoff_min_ms
+        self._full_backoff_ms = config.disk_full_backoff_min_ms
+        self._full_end: int | None = None  # where the log ended when the disk took no more
         self._retry_at_ms = now_ms
         self._ask_at_ms = now_ms + config.ask_controller_ms
         self._ask_ha_at_ms = now_ms
@@ -187,6 +190,17 @@ class SlaveRole:
             return []
         return [CloseLink(self.link_id, reason), *self.link_closed(reason, now_ms)]
 
+    def disk_full(self, reason: str, now_ms: int) -> list[Effect]:
+        """The disk takes no more bytes for now: the link goes, so that nobody waits for them, and comes back when they
+        may fit. The longer that lasts, the more seldom it is tried."""
+        # Caught up with bytes that were then refused is not caught up.
+        self.caught_up = self.caught_up and self._log.end_offset >= self._caught_up_end
+        effects = self.close(reason, now_ms)
+        self._retry_at_ms = now_ms + self._full_backoff_ms
+        self._full_backoff_ms = min(2 * self._full_backoff_ms, self._config.disk_full_backoff_max_ms)
+        self._full_end = self._log.end_offset
+        return effects
+
     def _perform(self, events: list[SlaveEvent], now_ms: int) -> list[Effect]:
         effects: list[Effect] = []
         for event in events:
@@ -231,8 +245,8 @@ class SlaveRole:
         """Caught up: this log holds all that the master's held at the handshake, so all that was
         acknowledged before it; what is acknowledged later needs this replica once it is a member."""
         link = self._link
-        if link is not None and link.state is SlaveState.TRANSFER:
-            self.caught_up = self.caught_up or link.end_offset >= link.master_end
+        if link is not None and link.state is SlaveState.TRANSFER and not self.caught_up:
+            self.caught_up, self._caught_up_end = link.end_offset >= link.master_end, link.master_end
 
     # -- time -------------------------------------------------------------------------------------
 
@@ -244,6 +258,8 @@ class SlaveRole:
                 effects += self.close(silence, now_ms)
             else:
                 effects += self._perform(self._link.tick(now_ms=now_ms), now_ms)
+                if self._full_end is not None and self._log.end_offset > self._full_end:  # bytes fit again
+                    self._full_end, self._full_backoff_ms = None, self._config.disk_full_backoff_min_ms
         effects += self.connect(now_ms)
         linked = self._link is not None and self._link.state is SlaveState.TRANSFER
         if not linked and now_ms >= self._ask_at_ms:

@@ -243,6 +243,12 @@ class RoleTransitions:
         """Out of any role, within the same epoch."""
         return self._leave(reason, now_ms) + self._role_effects(source)
 
+    def disk_full(self, reason: str, now_ms: int) -> list[Effect]:
+        """A slave parts from its master until there is room; whoever is about to lead must be able to write now."""
+        if self._promotion is not None:
+            return self.step_down(reason, "disk_full", now_ms) + self._ask(elect=True, now_ms=now_ms)
+        return [] if self.slave is None else self.slave.disk_full(reason, now_ms)
+
     def distrust(self, reason: str, source: str, now_ms: int) -> list[Effect]:
         """Step down, and veto every promotion until it has caught up."""
         effects = self.step_down(reason, source, now_ms)

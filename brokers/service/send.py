@@ -12,7 +12,8 @@ import random
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 
-from brokers.log.commit_log import LogError
+from brokers.log.disk_space import full_remark
+from brokers.log.errors import DiskFull, LogError
 from brokers.log.records import MessageFields, RecordError, decode_batch, host_bytes
 from brokers.log.store import MessageStore, PutResult
 from brokers.remoting.codes import RequestCode, ResponseCode
@@ -172,6 +173,9 @@ class SendService:
             return
         try:
             results = self._store.put_many([each.messages for each in batch], self._clock.wall_ms())
+        except DiskFull:  # nothing of it is stored; the log takes messages again as soon as there is room
+            self._answer_all(batch, ResponseCode.SERVICE_NOT_AVAILABLE, full_remark(self._store.root))
+            return
         except (LogError, OSError) as error:
             _log.error("the log refused a write: %s", error)
             self._answer_all(batch, ResponseCode.SERVICE_NOT_AVAILABLE, str(error))

@@ -10,7 +10,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
-from brokers.log.commit_log import LogError
+from brokers.log.disk import is_full
+from brokers.log.errors import LogError
 from brokers.log.json_files import CONSUMER_OFFSET_FILE, SUBSCRIPTION_GROUP_FILE, TOPICS_FILE, JsonFile
 from brokers.service.offsets import ConsumerOffsets
 from brokers.service.subscription_groups import SubscriptionGroups
@@ -24,6 +25,7 @@ class TableFiles:
 
     def __init__(self, store_dir: Path) -> None:
         folder = store_dir / "config"
+        self.unsaved: set[JsonFile] = set()
         self._topics_file = JsonFile(folder / TOPICS_FILE)
         self._offsets_file = JsonFile(folder / CONSUMER_OFFSET_FILE)
         self._groups_file = JsonFile(folder / SUBSCRIPTION_GROUP_FILE)
@@ -33,11 +35,27 @@ class TableFiles:
 
     def save_topics(self) -> None:
         """Durable when it returns; OSError when the disk refuses."""
-        self._topics_file.save(self.topics.to_wire())
+        self._save(self._topics_file, self.topics.to_wire())
 
     def save_groups(self) -> None:
-        """Durable when it returns; OSError when the disk refuses."""
-        self._groups_file.save(self.groups.to_wire())
+        """Durable when it returns, unless the disk is full: then `save_late` does it. OSError when it refuses otherwise."""
+        try:
+            self._save(self._groups_file, self.groups.to_wire())
+        except OSError as error:
+            if not is_full(error):
+                raise
+
+    def save_late(self) -> None:
+        """What found no room when it changed. OSError when there still is none."""
+        if self._topics_file in self.unsaved:
+            self.save_topics()
+        if self._groups_file in self.unsaved:
+            self._save(self._groups_file, self.groups.to_wire())
+
+    def _save(self, file: JsonFile, document: dict[str, object]) -> None:
+        self.unsaved.add(file)
+        file.save(document)
+        self.unsaved.discard(file)
 
     def save_offsets(self) -> bool:
         """Write the consumer offsets when they changed; False when there was nothing to write."""
@@ -45,7 +63,7 @@ class TableFiles:
             return False
         self.offsets.dirty = False
         try:
-            self._offsets_file.save(self.offsets.to_wire())
+            self._save(self._offsets_file, self.offsets.to_wire())
         except OSError:
             self.offsets.dirty = True
             raise

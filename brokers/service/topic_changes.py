@@ -10,6 +10,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable
 
+from brokers.log.disk import is_full
 from brokers.remoting import fastjson
 from brokers.remoting.client import RemotingClient
 from brokers.remoting.codes import RequestCode, ResponseCode
@@ -79,10 +80,11 @@ class TopicChanges:
 
     async def _put(self, configs: list[TopicConfig]) -> Refusal | None:
         try:
-            if self._tables.topics.put(configs, self._clock.wall_ms()):
+            if self._tables.topics.put(configs, self._clock.wall_ms()) or self._tables.unsaved:
                 self._tables.save_topics()
         except (ValueError, OSError) as error:
-            return Refusal(ResponseCode.SYSTEM_ERROR, str(error))
+            full = isinstance(error, OSError) and is_full(error)
+            return Refusal(ResponseCode.SERVICE_NOT_AVAILABLE if full else ResponseCode.SYSTEM_ERROR, str(error))
         held, _ = await asyncio.gather(self.agree(), self._register())
         if not held:
             return Refusal(ResponseCode.SERVICE_NOT_AVAILABLE, "not every in-sync replica holds the new topic yet")

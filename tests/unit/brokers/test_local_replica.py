@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from brokers.ha.epoch_file import EpochFileError
+from brokers.ha.epochs import EpochHistory
 from brokers.local_replica import LocalReplica
 from brokers.log.commit_log import LogError
 from brokers.log.records import MessageFields, host_bytes
@@ -12,6 +13,7 @@ from brokers.replica.effects import Effect
 from brokers.replica.hooks import ReplicaHooks
 from brokers.replica.roles import RoleNotice
 from tests.support.brokers import broker_config
+from tests.support.small_disk import small_disk
 
 HOST = host_bytes("127.0.0.1", 1)
 
@@ -135,3 +137,18 @@ def test_an_unclean_start_trusts_what_was_durable_and_no_more_after_a_second_one
     third = opened(tmp_path)
     assert third.boot.trusted_end == durable
     third.close()
+
+
+def test_a_full_disk_takes_the_entry_of_a_mastership_and_leaves_the_end_of_a_run_clean(tmp_path: Path) -> None:
+    with small_disk(tmp_path, 32 << 20) as disk:
+        replica = LocalReplica(broker_config(disk.root, ["127.0.0.1:1"], commit_log_file_bytes=1 << 20))
+        end = replica.store.put(MessageFields("T", 0, b"x", b"", 1, HOST, HOST), 1).end_offset
+        disk.fill()
+        replica._epoch_file.save(EpochHistory.of((1, 0)), 1)
+        disk.fill()
+        replica.close()
+        disk.free()
+        again = LocalReplica(broker_config(disk.root, ["127.0.0.1:1"], commit_log_file_bytes=1 << 20))
+        assert again.clean() and again.store.log_end == end and again.epochs == EpochHistory.of((1, 0))
+        assert again.boot.reason == "same_boot"
+        again.close()

@@ -8,6 +8,7 @@ from brokers.log.store import MessageStore, StoreConfig
 from brokers.service.table_files import TableFiles
 from brokers.upkeep import Upkeep
 from tests.support.brokers import until
+from tests.support.small_disk import small_disk
 
 HOST = host_bytes("127.0.0.1", 1)
 
@@ -36,3 +37,31 @@ async def test_a_disk_that_refuses_is_told_once(tmp_path: Path) -> None:
     await Upkeep(store, TableFiles(tmp_path), told.append).flush_every(1)
     assert len(told) == 1
     store.close(clean=False)
+
+
+async def test_a_full_disk_ends_nothing_and_what_it_put_off_is_done_when_there_is_room(tmp_path: Path) -> None:
+    with small_disk(tmp_path, 32 << 20) as disk:
+        store, tables, told = opened(disk.root), TableFiles(disk.root), []
+        upkeep = Upkeep(store, tables, told.append, lambda offset: None if store.dispatch_to(offset) else None)
+        store.put(MessageFields("T", 0, b"x", b"", 1, HOST, HOST), 1)
+        store.spare.refill()
+        disk.fill()
+        (disk.root / "spare").unlink()
+        disk.fill()
+        end = store.log_end
+        store.dispatch_to(end)  # no room for the queue's first file
+        tables.groups.ensure("g", 1)
+        tables.save_groups()
+        tasks = [asyncio.ensure_future(upkeep.flush_every(5)), asyncio.ensure_future(upkeep.make_good_every(5))]
+        await until(lambda: upkeep._room_wanted, "the checkpoint finds no room")
+        assert store.dispatched_offset == 0 and store.log.flushed_offset == end
+        disk.free()
+        await until(lambda: store.dispatched_offset == end, "the queue has its entry")
+        await until(lambda: not upkeep._room_wanted and not tables.unsaved, "all is written")
+        assert not told and not any(task.done() for task in tasks)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        assert (disk.root / "spare").exists() and TableFiles(disk.root).groups.get("g") is not None
+        assert store.queue_bounds("T", 0) == (0, 1)
+        store.close()

@@ -6,7 +6,9 @@ from pathlib import Path
 import pytest
 
 from brokers.log.appender import PutResult
+from brokers.log.errors import DiskFull
 from brokers.log.records import RecordError
+from tests.support.small_disk import small_disk
 from tests.unit.brokers.log.log_samples import NOW_MS, bodies, encoded, log_bytes, message, sized, small_store
 
 
@@ -86,3 +88,29 @@ def test_queue_offsets_are_found_again_without_being_asked_for(tmp_path: Path) -
     end = store.log_end
     store.append_raw(end, encoded(message(), 1, end))
     assert store.put(message(), NOW_MS).queue_offset == 2
+
+
+@pytest.mark.parametrize("left", [0, 4096 + 200])
+def test_a_full_disk_stores_all_groups_of_a_call_or_none(tmp_path: Path, left: int) -> None:
+    with small_disk(tmp_path) as disk:
+        store = small_store(disk.root)
+        store.put(sized(1000), NOW_MS)
+        store.dispatch_to(store.log_end)
+        disk.fill(left)
+        before = log_bytes(store)
+        for _ in range(3):
+            with pytest.raises(DiskFull):
+                store.put_many([[sized(2000)], [sized(2000)], [sized(2000)], [sized(2000)], [sized(2000)]], NOW_MS)
+        assert log_bytes(store) == before and store.writable() is not None
+        assert bodies(store) == [sized(1000).body]
+        disk.free()
+        store.log._full_until = 0.0
+        results = store.put_many([[sized(2000)] for _ in range(5)], NOW_MS)
+        assert [result.queue_offset for result in results if isinstance(result, PutResult)] == [1, 2, 3, 4, 5]
+        assert store.writable() is None
+        store.dispatch_to(store.log_end)
+        end = store.log_end
+        store.close(clean=False)
+        again = small_store(disk.root, same_boot=True)
+        assert again.log_end == end and len(bodies(again)) == 6
+        again.close()

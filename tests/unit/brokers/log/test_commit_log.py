@@ -1,5 +1,6 @@
 """The commit log's files: borders, cuts, flushing, refusals."""
 
+import errno
 import os
 import threading
 from pathlib import Path
@@ -7,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from brokers.log.commit_log import CommitLog, LogError
+from brokers.log.errors import DiskFull
 from brokers.log.records import encode_blank
 from brokers.log.scan import end_of_valid_log
 from tests.unit.brokers.log.log_samples import encoded, message, sized
@@ -238,3 +240,90 @@ def test_only_record_starts_are_boundaries(tmp_path: Path) -> None:
         append(log, 300)
     assert [at for at in range(1326) if log.is_record_boundary(at)] == [0, 300, 600, 900, 1024, 1324, 1325]
     assert not log.is_record_boundary(-1)
+
+
+def at_once(log: CommitLog) -> None:
+    """The pause after a refusal is over."""
+    log._full_until = 0.0
+
+
+class NoRoom:
+    """While `on`, no file finds its room."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.on, self.asked, real = True, 0, os.posix_fallocate
+
+        def fallocate(fd: int, first: int, count: int) -> None:
+            self.asked += 1
+            if self.on:
+                raise OSError(errno.ENOSPC, "No space left on device")
+            real(fd, first, count)
+
+        monkeypatch.setattr(os, "posix_fallocate", fallocate)
+
+
+def test_a_full_disk_refuses_before_anything_moves_and_the_log_stays_open(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = open_log(tmp_path)
+    for _ in range(3):
+        append(log, 300)
+    before = contents(tmp_path)
+    disk = NoRoom(monkeypatch)
+    with pytest.raises(DiskFull, match="no room for the commit log"):
+        append(log, 300)
+    assert (log.end_offset, log.io_error, contents(tmp_path)) == (900, None, before)
+    assert log.disk_full is not None
+    assert log.read(0, 900) == before[:900] and log.flush() == 900
+    disk.on = False
+    at_once(log)
+    assert append(log, 300) == 1024 and log.disk_full is None
+    log.close()
+    assert open_log(tmp_path).end_offset == 1324
+
+
+def test_a_full_disk_is_not_asked_again_for_every_message(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    log, disk = open_log(tmp_path), NoRoom(monkeypatch)
+    log._full_until = 0.0
+    for _ in range(50):
+        with pytest.raises(DiskFull):
+            append(log, 300)
+        log._full_until += 1e9  # the clock stands
+    assert disk.asked == 1
+
+
+def test_a_replica_that_finds_no_room_keeps_what_it_could_write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    master, slave = open_log(tmp_path / "master"), open_log(tmp_path / "slave")
+    for size in (500, 400, 700, 700):
+        append(master, size)
+    data = contents(tmp_path / "master")[: master.end_offset]
+    slave.append_raw(0, data[:700])
+    disk = NoRoom(monkeypatch)
+    with pytest.raises(DiskFull):
+        slave.append_raw(700, data[700:])
+    assert slave.end_offset == 1024 and slave.io_error is None
+    disk.on = False
+    at_once(slave)
+    slave.append_raw(1024, data[1024:])
+    assert contents(tmp_path / "slave") == contents(tmp_path / "master")
+
+
+def test_an_empty_replica_without_room_may_begin_elsewhere_later(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    log, disk = open_log(tmp_path), NoRoom(monkeypatch)
+    with pytest.raises(DiskFull):
+        log.append_raw(3 * FILE, b"x" * 100)
+    assert (log.min_offset, log.end_offset, log.file_starts) == (0, 0, ())
+    disk.on = False
+    at_once(log)
+
+    def refuse(*_: object) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "pwrite", refuse)
+        with pytest.raises(DiskFull):
+            log.append_raw(3 * FILE, b"x" * 100)
+    assert (log.min_offset, log.end_offset, log.file_starts, list(tmp_path.iterdir())) == (0, 0, (), [])
+    at_once(log)
+    log.append_raw(FILE, b"x" * 100)
+    assert (log.min_offset, log.end_offset) == (FILE, FILE + 100)

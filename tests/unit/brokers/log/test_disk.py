@@ -1,11 +1,12 @@
 """Wiping and finding data in files with holes."""
 
+import errno
 import os
 from pathlib import Path
 
 import pytest
 
-from brokers.log.disk import last_used_byte, sync_directory, wipe
+from brokers.log.disk import is_full, last_used_byte, new_file, sync_directory, wipe, write_all
 
 SIZE = 3 * (1 << 20) + 17
 
@@ -51,3 +52,48 @@ def test_a_range_without_data_costs_nothing(tmp_path: Path) -> None:
 def test_a_missing_directory_cannot_be_synced(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         sync_directory(tmp_path / "none")
+
+
+def test_a_new_file_has_its_room_or_is_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fd = new_file(tmp_path / "one", 10_000)
+    assert os.fstat(fd).st_size == 10_000
+    os.close(fd)
+
+    def full(*_: int) -> None:
+        raise OSError(errno.EDQUOT, "planted")
+
+    monkeypatch.setattr(os, "posix_fallocate", full)
+    with pytest.raises(OSError, match="planted") as refused:
+        new_file(tmp_path / "two", 10_000)
+    assert is_full(refused.value) and not (tmp_path / "two").exists()
+
+
+def test_more_than_the_disk_has_is_not_even_tried(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "posix_fallocate", lambda *_: pytest.fail("room was taken"))
+    with pytest.raises(OSError, match="No space left") as refused:
+        new_file(tmp_path / "huge", 1 << 60)
+    assert is_full(refused.value) and not is_full(OSError(errno.EIO, "x"))
+
+
+@pytest.mark.parametrize("room", [0, 1, 4096, 5000])
+def test_a_write_that_finds_no_room_leaves_only_zeros(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, room: int) -> None:
+    fd, real = sparse_file(tmp_path / "f", {}), os.pwrite
+    left = [room]
+
+    def pwrite(file: int, data: bytes, position: int) -> int:
+        if not bytes(data).strip(b"\0"):
+            return real(file, data, position)
+        if not left[0]:
+            raise OSError(errno.ENOSPC, "planted")
+        count = min(left.pop(), len(data))
+        left.append(0)
+        return real(file, bytes(data)[:count], position)
+
+    monkeypatch.setattr(os, "pwrite", pwrite)
+    with pytest.raises(OSError, match="planted"):
+        write_all(fd, b"x" * 6000, 100)
+    assert last_used_byte(fd, 0, SIZE) == 0
+    left[0] = 6000
+    write_all(fd, memoryview(b"x" * 6000), 100)
+    assert last_used_byte(fd, 0, SIZE) == 6100
+    os.close(fd)

@@ -635,6 +635,25 @@ def test_a_failed_disk_fences_and_distrusts() -> None:
     assert node.core.log_end == 20 and node.core.confirm_offset <= 20
 
 
+def test_a_full_disk_parts_a_slave_from_its_master_and_leaves_it_clean() -> None:
+    world = trio()
+    world.write(1, 3)
+    node = world.nodes[2]
+    end = node.core.log_end
+    world.perform(node, node.core.storage_full("no room", end - 5, world.now_ms))
+    assert node.core.role is Role.SLAVE and node.core.clean
+    assert node.core.log_end == end - 5 and node.core.confirm_offset <= end - 5
+    assert not node.reported("LogTruncated")
+
+
+def test_a_full_disk_leaves_a_master_alone() -> None:
+    world = trio()
+    world.write(1, 3)
+    node = world.nodes[1]
+    assert node.core.storage_full("no room", node.core.log_end, world.now_ms) == []
+    assert node.core.is_master and node.core.clean
+
+
 # -- all together ---------------------------------------------------------------------------------------------
 
 

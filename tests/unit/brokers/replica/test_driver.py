@@ -10,6 +10,7 @@ import pytest
 from tests.support.replica_process import CONFIG, FILE_BYTES, ReplicaProcess, elect, until
 
 from brokers.ha.epochs import EpochHistory
+from brokers.log.errors import DiskFull
 from brokers.replica.driver import AlterResult
 from brokers.replica.roles import Role
 from brokers.replica.waiters import Confirmation
@@ -274,3 +275,29 @@ async def test_an_epoch_seen_survives_a_restart(start: Start) -> None:
     assert again.core.epochs == EpochHistory.of((5, 0))
 
 
+
+
+async def test_a_slave_without_room_parts_clean_and_comes_back_by_itself(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    config = replace(CONFIG, min_in_sync_replicas=1, ack_wait_shrink_ms=100, disk_full_backoff_min_ms=50)
+    pair = [start(1, config=config, controller=accepting), start(2, config=config)]
+    elect(pair, pair[0], 1, (1, 2))
+    await confirmed(pair[0], pair[0].put(3))
+    slave, real, full = pair[1], pair[1].store.append_raw, [True]
+
+    def append(offset: int, data: bytes) -> None:
+        if full[0]:
+            real(offset, data[:50])  # what still fits
+            raise DiskFull("no room")
+        real(offset, data)
+
+    monkeypatch.setattr(slave.store, "append_raw", append)
+    end = pair[0].put(30)
+    await confirmed(pair[0], end)  # the set goes on without it
+    assert pair[0].core.sync_state_set == (1,)
+    assert slave.core.role is Role.SLAVE and slave.core.clean and not slave.disk_errors
+    assert slave.core.log_end == slave.store.log_end < end
+    full[0] = False
+    await equal_logs(*pair)
+    await until(lambda: pair[0].core.sync_state_set == (1, 2), "it belongs again")
+    await until(lambda: slave.store.queue_bounds("T", 0) == (0, 33), "its queues hold all")
+    assert slave.core.epochs == pair[0].core.epochs

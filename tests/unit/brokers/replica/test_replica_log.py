@@ -100,3 +100,10 @@ def test_torn_bytes_are_trusted_again_once_they_are_cut_or_lead() -> None:
 def test_a_log_that_ends_where_trust_ends_has_nothing_torn() -> None:
     assert log(trusted_end=150).trusted_end is None
     assert log(trusted_end=149).trusted_end == 149
+
+
+def test_bytes_that_found_no_room_take_their_label_along_without_the_word_of_a_cut() -> None:
+    one = log()
+    assert kinds(one.ends_at(90)) == ["WriteEpochs"] and one.epochs == H((1, 0))
+    assert (one.end_offset, one.confirm_offset) == (90, 90)
+    assert one.ends_at(90) == []

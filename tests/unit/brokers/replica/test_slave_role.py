@@ -170,3 +170,39 @@ def test_garbage_from_the_master_closes_the_link_and_backs_off() -> None:
     (closed,) = role.link_data(b"\0\0\0\x09" + b"\0" * 60, 1)
     assert isinstance(closed, fx.CloseLink)
     assert role.connect(1) == [] and role.connect(21) == [fx.ConnectHa("m:1")]
+
+
+def test_a_full_disk_is_tried_again_ever_more_seldom_until_bytes_fit() -> None:
+    role, now_ms, pauses = slave(), 0, []
+    for _ in range(5):
+        linked_at(role, now_ms)
+        assert "CloseLink" in kinds(role.disk_full("no room", now_ms)) and role.link_id is None
+        began = now_ms
+        while "ConnectHa" not in kinds(role.tick(now_ms)):
+            now_ms += 100
+        pauses.append(now_ms - began)
+        role.connect_failed(now_ms)
+        role._retry_at_ms = now_ms
+    assert pauses == [500, 1000, 2000, 4000, 4000]
+    linked_at(role, now_ms)
+    role._log.append_raw(0, b"x")
+    role.tick(now_ms)
+    role.disk_full("no room", now_ms)
+    assert role._retry_at_ms == now_ms + 500
+
+
+def linked_at(role: SlaveRole, now_ms: int) -> None:
+    role.connect(now_ms)
+    role.link_opened(5, now_ms)
+
+
+def test_caught_up_with_bytes_that_found_no_room_is_not_caught_up() -> None:
+    role = slave(epochs=H((4, 0)))
+    role.caught_up, role._caught_up_end = True, 100
+    role._log.ends_at(99)
+    role.disk_full("no room", 0)
+    assert not role.caught_up
+    role.caught_up = True
+    role._log.append_raw(99, b"x")
+    role.disk_full("no room", 0)
+    assert role.caught_up

@@ -122,3 +122,12 @@ def test_an_older_set_is_not_taken_over_by_a_follower() -> None:
     one.on_notice(notice(2, 2, members=(1, 2), set_epoch=8), 0)
     one.on_notice(notice(2, 2, members=(2,), set_epoch=7), 0)
     assert one.sync_state_set == (1, 2) and one.set_epoch == 8
+
+
+def test_who_cannot_even_cut_its_log_for_want_of_room_does_not_lead_but_asks_again() -> None:
+    one = roles()
+    one.on_notice(notice(1, 2), 0)
+    effects = one.disk_full("no room", 0)
+    assert one.role is Role.FENCED and one.clean
+    assert fx.AskController(True) in effects
+    assert one.cut_done(True, 100, 0) == [] and one.master is None

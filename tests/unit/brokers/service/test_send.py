@@ -5,11 +5,14 @@ from pathlib import Path
 
 import pytest
 
+from brokers.log.disk_space import full_remark
 from brokers.log.records import decode_messages
 from brokers.replica.waiters import Confirmation
 from brokers.service.send import packed_peer
+from brokers.service.table_files import TableFiles
 from tests.support.brokers import pull_request, send_request, until
 from tests.support.client_service import Desk
+from tests.support.small_disk import small_disk
 
 
 async def test_success_is_answered_only_after_the_confirmation(tmp_path: Path) -> None:
@@ -140,3 +143,24 @@ async def test_a_send_that_cannot_be_handed_on_is_answered_all_the_same(tmp_path
         monkeypatch.setattr(desk.forwarder, "handle", stumble)
         answer = await desk.ask(send_request("T", b"y"))
         assert answer.code == 1 and "unknown" in (answer.remark or "")
+
+
+async def test_a_full_disk_is_answered_as_rocketmq_does_and_passes(tmp_path: Path) -> None:
+    with small_disk(tmp_path) as disk:
+        async with Desk(disk.root) as desk:
+            desk.lead()
+            await desk.ask(send_request("T", b"first"))
+            while (await desk.ask(send_request("T", bytes(200_000)))).code == 0:
+                disk.fill()  # no second file of the log
+            end = desk.store.log_end
+            for topic in ("T", "new"):
+                answer = await desk.ask(send_request(topic, bytes(200_000)))
+                assert answer.code == 14 and answer.remark is not None
+            assert (await desk.ask(send_request("T", bytes(200_000)))).remark == full_remark(disk.root)
+            assert desk.store.log_end == end and not desk.storage_failures and desk.service.sends.waiting == 0
+            assert [one.fields.body for one in decode_messages((await desk.ask(pull_request("T", 0, 0))).body)][0] == b"first"
+            disk.free()
+            desk.store.log._full_until = 0.0
+            answers = [await desk.ask(send_request(topic, bytes(200_000))) for topic in ("T", "new")]
+            assert [answer.code for answer in answers] == [0, 0]
+            assert TableFiles(disk.root).topics.get("new") is not None

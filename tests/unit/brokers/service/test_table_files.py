@@ -1,10 +1,12 @@
 """The JSON files of folder `config`."""
 
+import errno
 from pathlib import Path
 
 import pytest
 
-from brokers.log.commit_log import LogError
+from brokers.log.errors import LogError
+from brokers.log.json_files import JsonFile
 from brokers.remoting import fastjson
 from brokers.service.table_files import TableFiles
 from brokers.service.topics import TopicConfig
@@ -53,3 +55,24 @@ def test_a_damaged_table_without_a_copy_is_refused_and_never_taken_for_an_empty_
     (tmp_path / "config" / "topics.json").write_bytes(content)
     with pytest.raises(LogError, match="topics.json.*restore the file"):
         TableFiles(tmp_path)
+
+
+def test_what_a_full_disk_put_off_is_written_later(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    files = TableFiles(tmp_path)
+    files.topics.put([TopicConfig("T")], 5)
+    files.groups.ensure("g", 5)
+
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "planted")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(JsonFile, "save", full)
+        with pytest.raises(OSError, match="planted"):  # a topic is acknowledged only when it is durable
+            files.save_topics()
+        files.save_groups()
+        with pytest.raises(OSError, match="planted"):
+            files.save_late()
+    assert TableFiles(tmp_path).groups.get("g") is None and len(files.unsaved) == 2
+    files.save_late()
+    again = TableFiles(tmp_path)
+    assert again.topics.get("T") is not None and again.groups.get("g") is not None and not files.unsaved
