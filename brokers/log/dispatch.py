@@ -1,7 +1,7 @@
-"""From log order to queues: gives every confirmed message its consume queue entry.
+"""From log order to queues: gives every confirmed message its consume queue entry, and its keys to the index.
 
 Responsible for: the dispatch rule of broker-wire-and-storage.md 3.5, in log order, each message once.
-Refuses to know: how the confirm offset came about, who waits for the entries.
+Refuses to know: how the confirm offset came about, who waits for the entries, how keys are indexed.
 
 What this process appended itself is remembered until it is confirmed, so that the log need not be read back for it.
 """
@@ -10,15 +10,17 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from brokers.log.commit_log import CommitLog, LogError
 from brokers.log.consume_queue import ConsumeQueues, pack_entry
+from brokers.log.index import MessageIndex
 from brokers.log.records import SYS_FLAG_PREPARED, SYS_FLAG_TRANSACTION_MASK, Record
 from brokers.log.scan import LogWalk
 
 # Unconfirmed messages kept in memory (about 150 bytes each); beyond it they are read back from the log.
 PENDING_RECORDS_MAX = 100_000
+INDEXED_AT_ONCE = 4096
 
 _log = logging.getLogger(__name__)
 
@@ -38,7 +40,7 @@ class _Run:
 
 
 class Dispatcher:
-    """`dispatched_offset`: every message that ends at or below it has its entry."""
+    """`dispatched_offset`: every message that ends at or below it has its entry. `index` None: keys are not indexed."""
 
     def __init__(self, log: CommitLog, queues: ConsumeQueues) -> None:
         self._log = log
@@ -46,6 +48,7 @@ class Dispatcher:
         self._pending: deque[Record] = deque()
         self._pending_end = -1
         self._reported = -1
+        self.index: MessageIndex | None = None
         self.dispatched_offset = 0
         self.last_store_ms = 0
 
@@ -84,14 +87,32 @@ class Dispatcher:
         return [(topic, queue_id, end) for (topic, queue_id), end in grown.items()]
 
     def _dispatch(self, target: int) -> dict[tuple[str, int], int]:
-        grown = self.build(self._take_pending(target)) if self._pending else {}
+        grown: dict[tuple[str, int], int] = {}
+        if self._pending:
+            start = self.dispatched_offset
+            taken = self._take_pending(target)
+            grown = self.build(taken)
+            if self.index is not None:
+                self.index.put(start, taken, self.dispatched_offset)
         if not self._pending and target > self.dispatched_offset:
             walk = LogWalk(self._log.read, self.dispatched_offset, target, self._log.file_bytes, check_body=False)
-            grown.update(self.build(walk))
+            grown.update(self.build(walk if self.index is None else self._indexed(walk, self.index)))
             self.dispatched_offset = walk.end
             if walk.reason and not walk.incomplete:
                 self._say(walk.end, f"{walk.reason}; start this replica with an empty store")
         return grown
+
+    @staticmethod
+    def _indexed(walk: LogWalk, index: MessageIndex) -> Iterator[Record]:
+        """The walk's records, each given to the index once its queue has it."""
+        start, seen = walk.end, []
+        for record in walk:
+            yield record
+            seen.append(record)
+            if len(seen) == INDEXED_AT_ONCE:
+                index.put(start, seen, walk.end)
+                start, seen = walk.end, []
+        index.put(start, seen, walk.end)
 
     def _say(self, offset: int, problem: str) -> None:
         if self._reported != offset:
@@ -119,7 +140,7 @@ class Dispatcher:
         runs: dict[tuple[str, int], _Run] = {}
         file_end = 0
         for record in records:
-            physical, size, topic, queue_id, slot, tags_code, store_ms, sys_flag = record
+            physical, size, topic, queue_id, slot, tags_code, store_ms, sys_flag, _ = record
             self.last_store_ms = store_ms
             kind = sys_flag & SYS_FLAG_TRANSACTION_MASK
             if kind == SYS_FLAG_PREPARED or kind == SYS_FLAG_TRANSACTION_MASK:

@@ -96,6 +96,7 @@ class Record(NamedTuple):
     tags_code: int
     store_ms: int
     sys_flag: int
+    properties: bytes = b""
 
 
 def host_bytes(address: str, port: int) -> bytes:
@@ -186,14 +187,8 @@ def encode_message(
 
 def encode_stored(stored: StoredMessage) -> bytes:
     """The bytes that `decode_message` read."""
-    return encode_message(
-        stored.fields,
-        stored.size,
-        stored.queue_offset,
-        stored.physical_offset,
-        stored.store_ms,
-        body_crc=stored.body_crc,
-    )
+    place = stored.queue_offset, stored.physical_offset, stored.store_ms
+    return encode_message(stored.fields, stored.size, *place, body_crc=stored.body_crc)
 
 
 class _Layout(NamedTuple):
@@ -248,6 +243,8 @@ def _body_end(layout: _Layout) -> int:
 
 
 def _check_body(data: bytes | memoryview, layout: _Layout) -> None:
+    if layout.body_at == _body_end(layout):
+        return  # as Java: an empty body has no checksum to fail
     if crc32(memoryview(data)[layout.body_at : _body_end(layout)]) & 0x7FFFFFFF != layout.head[2]:
         raise RecordError("body does not match its checksum")
 
@@ -264,8 +261,9 @@ def read_record(data: bytes, at: int, *, check_body: bool) -> Record:
         _check_body(data, layout)
     size, _, _, queue_id, _, queue_offset, physical_offset, sys_flag, _ = layout.head
     topic = _topic_text(bytes(data[layout.topic_at : layout.properties_at - 2]))
-    code = tags_code(bytes(data[layout.properties_at : layout.end]), topic, layout.store_ms)
-    return Record(physical_offset, size, topic, queue_id, queue_offset, code, layout.store_ms, sys_flag)
+    properties = bytes(data[layout.properties_at : layout.end])
+    code = tags_code(properties, topic, layout.store_ms)
+    return Record(physical_offset, size, topic, queue_id, queue_offset, code, layout.store_ms, sys_flag, properties)
 
 
 def decode_message(data: bytes, at: int = 0, *, check_body: bool = True) -> StoredMessage:

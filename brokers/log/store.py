@@ -20,7 +20,6 @@ from brokers.log.checkpoint import AbortMarker, Checkpoint, StoreLock, read_chec
 from brokers.log.commit_log import FILE_BYTES_DEFAULT, CommitLog, FileRange
 from brokers.log.consume_queue import FILE_BYTES_DEFAULT as QUEUE_FILE_BYTES_DEFAULT
 from brokers.log.consume_queue import ConsumeQueues
-from brokers.log.disk_space import Spare, full_disk_told
 from brokers.log.dispatch import Dispatcher, QueueGrowth
 from brokers.log.index import ENTRIES_MAX_DEFAULT, SLOTS_DEFAULT, MessageIndex, open_index
 from brokers.log.open_files import OPEN_FILES_MAX, sync_files
@@ -60,7 +59,6 @@ class MessageStore:
         self.config = config or StoreConfig()
         self.root.mkdir(parents=True, exist_ok=True)
         self._lock = StoreLock(self.root)
-        self.spare = Spare(self.root)
         try:
             self._open(same_boot)
         except BaseException:
@@ -90,7 +88,7 @@ class MessageStore:
         self.index = self._dispatcher.index = self._open_index()
         self._memory_bytes = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") * MEMORY_PERCENT // 100
         self._appender = Appender(self.log, self.queues, self._dispatcher)
-        self.spare.run(self._abort.set)
+        self._abort.set()
 
     def _open_index(self) -> MessageIndex | None:
         if not self.config.message_index:
@@ -120,10 +118,6 @@ class MessageStore:
         """Why the log takes no more bytes, None while it does. Such a replica counts as unclean (S5)."""
         return self.log.io_error
 
-    def writable(self) -> str | None:
-        """Why an append was refused last; None while there is room, as far as anybody has tried."""
-        return self.log.io_error or self.log.disk_full
-
     def queue_ids(self) -> list[tuple[str, int]]:
         """All (topic, queue id) with entries."""
         return [key for key, queue in self.queues if queue.max_offset > 0]
@@ -147,8 +141,8 @@ class MessageStore:
     def put_many(self, groups: Sequence[Sequence[MessageFields]], now_ms: int) -> list[PutResult | RecordError]:
         """Appends groups of messages with as few writes as possible; each group stays within one file.
 
-        A group that cannot be stored gets its RecordError and leaves the others alone. DiskFull: none is stored, and the
-        log goes on. Another LogError: the log failed; what was written before counts as not acknowledged.
+        A group that cannot be stored gets its RecordError and leaves the others alone. LogError: the log failed; what was
+        written before counts as not acknowledged.
         """
         return self._appender.put_many(groups, now_ms)
 
@@ -163,26 +157,24 @@ class MessageStore:
     # -- writing as slave
 
     def append_raw(self, offset: int, data: bytes | memoryview) -> None:
-        """Appends a master's bytes at `offset`, the log's end. LogError on a gap or when the log failed; DiskFull: some of
-        the bytes may be there, see `log_end`."""
+        """Appends a master's bytes at `offset`, the log's end. LogError on a gap or when the log failed."""
         self._appender.forget_queue_offsets()
         began = not self.log.file_starts
-        try:
-            self.log.append_raw(offset, data)
-        finally:
-            if began and self.log.file_starts:
-                self._dispatcher.restart_at(self.log.min_offset)
+        self.log.append_raw(offset, data)
+        if began:
+            self._dispatcher.restart_at(self.log.min_offset)
 
     def truncate(self, to_offset: int) -> int:
         """Cuts log, queues and queue offsets at `to_offset`, durably; returns the new end (2.6)."""
         self._appender.forget_queue_offsets()
-        with self._checkpoint_lock, full_disk_told("the log cannot be cut"):
+        with self._checkpoint_lock:
             self._cuts += 1
             self.confirm_offset = min(self.confirm_offset, to_offset)
             known = self._checkpoint
             # Written first: after a crash nothing may call bytes confirmed or durable that a new master replaces.
-            lowered = replace(known, flushed_offset=min(known.flushed_offset, to_offset), confirm_offset=self.confirm_offset)
-            self.spare.run(lambda: self._replace_checkpoint(lowered))
+            self._replace_checkpoint(
+                replace(known, flushed_offset=min(known.flushed_offset, to_offset), confirm_offset=self.confirm_offset)
+            )
         if self.index is not None:
             self.index.cut(to_offset)
         self.log.truncate(to_offset)
@@ -264,11 +256,9 @@ class MessageStore:
         """Unless the log was cut since the numbers were taken: they may name bytes that are gone."""
         with self._checkpoint_lock:
             if cuts == self._cuts:
-                with full_disk_told("the checkpoint cannot be written"):
-                    self._replace_checkpoint(Checkpoint(stored_ms, stored_ms, 0, flushed, self.confirm_offset))
+                self._replace_checkpoint(Checkpoint(stored_ms, stored_ms, 0, flushed, self.confirm_offset))
 
     def _replace_checkpoint(self, checkpoint: Checkpoint) -> None:
-        """OSError: the old one stays, which is never wrong but before a cut."""
         write_checkpoint(self._checkpoint_path, checkpoint)
         self._checkpoint = checkpoint
 
