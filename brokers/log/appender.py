@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from brokers.log.commit_log import CommitLog, LogError
+from brokers.log.commit_log import CommitLog, DiskFull, LogError
 from brokers.log.consume_queue import ConsumeQueues
 from brokers.log.dispatch import Dispatcher
 from brokers.log.properties import tags_code
@@ -77,11 +77,21 @@ class Appender:
     def put_many(self, groups: Sequence[Sequence[MessageFields]], now_ms: int) -> list[PutResult | RecordError]:
         """Appends groups of messages with as few writes as possible; each group stays within one file.
 
-        A group that cannot be stored gets its RecordError and leaves the others alone. LogError: the log failed; what was
-        written before counts as not acknowledged.
+        A group that cannot be stored gets its RecordError and leaves the others alone. DiskFull: none is stored. Another
+        LogError: the log failed; what was written before counts as not acknowledged.
         """
         if not self._slots_known:
             self.rebuild_queue_offsets()
+        start = self._log.end_offset
+        try:
+            return self._put_groups(groups, now_ms)
+        except DiskFull:
+            self.forget_queue_offsets()
+            if self._log.end_offset > start:  # files of this call that still found room
+                self._log.truncate(start)
+            raise
+
+    def _put_groups(self, groups: Sequence[Sequence[MessageFields]], now_ms: int) -> list[PutResult | RecordError]:
         log, file_bytes = self._log, self._log.file_bytes
         start = chunk_start = at = log.end_offset
         chunk: list[bytes] = []

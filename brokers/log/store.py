@@ -16,10 +16,11 @@ from pathlib import Path
 
 from brokers.log import query
 from brokers.log.appender import Appender, PutResult
-from brokers.log.checkpoint import AbortMarker, Checkpoint, StoreLock, read_checkpoint, write_checkpoint
+from brokers.log.checkpoint import CHECKPOINT_NAME, AbortMarker, Checkpoint, StoreLock, read_checkpoint, write_checkpoint
 from brokers.log.commit_log import FILE_BYTES_DEFAULT, CommitLog, FileRange
 from brokers.log.consume_queue import FILE_BYTES_DEFAULT as QUEUE_FILE_BYTES_DEFAULT
 from brokers.log.consume_queue import ConsumeQueues
+from brokers.log.disk_space import Spare, full_disk_told
 from brokers.log.dispatch import Dispatcher, QueueGrowth
 from brokers.log.index import ENTRIES_MAX_DEFAULT, SLOTS_DEFAULT, MessageIndex, open_index
 from brokers.log.open_files import OPEN_FILES_MAX, sync_files
@@ -59,6 +60,7 @@ class MessageStore:
         self.config = config or StoreConfig()
         self.root.mkdir(parents=True, exist_ok=True)
         self._lock = StoreLock(self.root)
+        self.spare = Spare(self.root)
         try:
             self._open(same_boot)
         except BaseException:
@@ -67,7 +69,7 @@ class MessageStore:
 
     def _open(self, same_boot: bool) -> None:
         self._abort = AbortMarker(self.root)
-        self._checkpoint_path = self.root / "checkpoint"
+        self._checkpoint_path = self.root / CHECKPOINT_NAME
         self.log = CommitLog(self.root / "commitlog", self.config.log_file_bytes)
         self.queues = ConsumeQueues(
             self.root / "consumequeue", self.config.queue_file_bytes, self.config.open_queue_files_max
@@ -88,7 +90,7 @@ class MessageStore:
         self.index = self._dispatcher.index = self._open_index()
         self._memory_bytes = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") * MEMORY_PERCENT // 100
         self._appender = Appender(self.log, self.queues, self._dispatcher)
-        self._abort.set()
+        self.spare.run(self._abort.set)
 
     def _open_index(self) -> MessageIndex | None:
         if not self.config.message_index:
@@ -118,6 +120,10 @@ class MessageStore:
         """Why the log takes no more bytes, None while it does. Such a replica counts as unclean (S5)."""
         return self.log.io_error
 
+    def writable(self) -> str | None:
+        """Why an append was refused last; None while there is room, as far as anybody has tried."""
+        return self.log.io_error or self.log.disk_full
+
     def queue_ids(self) -> list[tuple[str, int]]:
         """All (topic, queue id) with entries."""
         return [key for key, queue in self.queues if queue.max_offset > 0]
@@ -141,8 +147,8 @@ class MessageStore:
     def put_many(self, groups: Sequence[Sequence[MessageFields]], now_ms: int) -> list[PutResult | RecordError]:
         """Appends groups of messages with as few writes as possible; each group stays within one file.
 
-        A group that cannot be stored gets its RecordError and leaves the others alone. LogError: the log failed; what was
-        written before counts as not acknowledged.
+        A group that cannot be stored gets its RecordError and leaves the others alone. DiskFull: none is stored, and the
+        log goes on. Another LogError: the log failed; what was written before counts as not acknowledged.
         """
         return self._appender.put_many(groups, now_ms)
 
@@ -157,24 +163,26 @@ class MessageStore:
     # -- writing as slave
 
     def append_raw(self, offset: int, data: bytes | memoryview) -> None:
-        """Appends a master's bytes at `offset`, the log's end. LogError on a gap or when the log failed."""
+        """Appends a master's bytes at `offset`, the log's end. LogError on a gap or when the log failed; DiskFull: some of
+        the bytes may be there, see `log_end`."""
         self._appender.forget_queue_offsets()
         began = not self.log.file_starts
-        self.log.append_raw(offset, data)
-        if began:
-            self._dispatcher.restart_at(self.log.min_offset)
+        try:
+            self.log.append_raw(offset, data)
+        finally:
+            if began and self.log.file_starts:
+                self._dispatcher.restart_at(self.log.min_offset)
 
     def truncate(self, to_offset: int) -> int:
         """Cuts log, queues and queue offsets at `to_offset`, durably; returns the new end (2.6)."""
         self._appender.forget_queue_offsets()
-        with self._checkpoint_lock:
+        with self._checkpoint_lock, full_disk_told("the log cannot be cut"):
             self._cuts += 1
             self.confirm_offset = min(self.confirm_offset, to_offset)
             known = self._checkpoint
             # Written first: after a crash nothing may call bytes confirmed or durable that a new master replaces.
-            self._replace_checkpoint(
-                replace(known, flushed_offset=min(known.flushed_offset, to_offset), confirm_offset=self.confirm_offset)
-            )
+            lowered = replace(known, flushed_offset=min(known.flushed_offset or 0, to_offset), confirm_offset=self.confirm_offset)
+            self.spare.run(lambda: self._replace_checkpoint(lowered))
         if self.index is not None:
             self.index.cut(to_offset)
         self.log.truncate(to_offset)
@@ -256,11 +264,14 @@ class MessageStore:
         """Unless the log was cut since the numbers were taken: they may name bytes that are gone."""
         with self._checkpoint_lock:
             if cuts == self._cuts:
-                self._replace_checkpoint(Checkpoint(stored_ms, stored_ms, 0, flushed, self.confirm_offset))
+                with full_disk_told("the checkpoint cannot be written"):
+                    self._replace_checkpoint(Checkpoint(stored_ms, stored_ms, 0, flushed, self.confirm_offset))
 
     def _replace_checkpoint(self, checkpoint: Checkpoint) -> None:
-        write_checkpoint(self._checkpoint_path, checkpoint)
-        self._checkpoint = checkpoint
+        """OSError: the old one stays, which is never wrong but before a cut."""
+        if checkpoint != self._checkpoint:
+            write_checkpoint(self._checkpoint_path, checkpoint)
+            self._checkpoint = checkpoint
 
     def close(self, *, clean: bool = True) -> None:
         """Ends use of the folder. `clean`: flush, record and remove the abort marker; without it, as after a kill."""
