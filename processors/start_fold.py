@@ -16,6 +16,7 @@ from typing import TypeVar
 from events.outcomes import Outcome
 from events.topics import COMMANDS_TOPIC
 from processors import snapshot_codec, snapshot_fetch
+from processors.bulk_fold import BulkFold
 from processors.config import ControllerConfig
 from processors.fold import Folder, ReleaseTooOld
 from processors.log_reader import LogBroken, LogReader, LogUnreachable, check_bounds, check_first_record
@@ -35,7 +36,7 @@ SNAPSHOT_WHILE_FOLDING_S = 30.0
 
 
 class StartFold:
-    """One start. `on_progress` gets every offset that was applied."""
+    """One start. `on_progress` gets the last offset that was applied, now and then."""
 
     def __init__(
         self,
@@ -128,23 +129,17 @@ class StartFold:
     # -- the rest ----------------------------------------------------------------------------------
 
     def _fold(self, folder: Folder, end: int, published: int) -> list[Outcome]:
-        unpublished: list[Outcome] = []
         start, begun = folder.next_offset, time.monotonic()
         shown = kept = begun
+        bulk = BulkFold(folder, end, published, BACKLOG_MAX, lambda at: self._disagreed(at, from_snapshot=start > 0))
 
         def take(offset: int, data: bytes) -> None:
             nonlocal shown, kept
             if self._cancelled():
                 raise LogUnreachable("this start is given up")  # A long history must not hold up who stops it.
-            try:
-                applied = folder.apply(offset, data)
-            except ReleaseTooOld as error:
-                raise LogBroken(f"offset {offset}: {error}; start a newer release") from None
-            if applied.digest_agrees is False:
-                self._disagreed(offset, from_snapshot=start > 0)
+            if not bulk.take(offset, data):
+                return
             self._on_progress(offset)
-            if offset > published and len(unpublished) < BACKLOG_MAX:
-                unpublished.append(applied.outcome)
             now = time.monotonic()
             if now - shown > PROGRESS_EVERY_S:
                 shown = now
@@ -153,18 +148,24 @@ class StartFold:
                 kept = now
                 self._snapshots.write(folder)
 
-        while folder.next_offset < end:
-            at = folder.next_offset
-            try:
-                self._reader.read(COMMANDS_TOPIC, at, end, take)
-            except LogUnreachable:
-                if folder.next_offset == at or self._cancelled():
-                    raise
+        try:
+            while folder.next_offset < end:
+                at = folder.next_offset
+                try:
+                    self._reader.read(COMMANDS_TOPIC, at, end, take)
+                except LogUnreachable:
+                    if self._cancelled():
+                        raise
+                    bulk.flush()
+                    if folder.next_offset == at:
+                        raise
+        except ReleaseTooOld as error:
+            raise LogBroken(f"offset {folder.next_offset}: {error}; start a newer release") from None
         if end > start:
             _log.info("folded %s", progress_text(end - start, end - start, time.monotonic() - begun))
         if end - start >= self._config.snapshot_every_offsets:
             self._snapshots.write(folder)
-        return unpublished
+        return bulk.outcomes
 
     def _disagreed(self, offset: int, *, from_snapshot: bool) -> None:
         """The issuer of this command had folded another history (D7). Folded from record 0 on, ours is what the log

@@ -23,6 +23,12 @@ from tests.support.mock_kafka import mock_kafka
 from tests.unit.processors.test_snapshot_fetch import answering
 
 
+@pytest.fixture(autouse=True)
+def _one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that what was folded when something happens does not hang on how many are folded together."""
+    monkeypatch.setattr("processors.bulk_fold.RECORDS_TOGETHER", 1)
+
+
 async def fill(kafka: dict[str, str], rig: Rig) -> None:
     loop = asyncio.get_running_loop()
     commands = LogProducer(kafka, COMMANDS_TOPIC, loop)
@@ -78,6 +84,17 @@ async def test_the_newest_snapshot_bounds_what_is_folded(tmp_path: Path) -> None
         folder = await start.run()
     assert folder.digest == rig.folder.digest
     assert start.folded == list(range(half.offset + 1, rig.folder.offset + 1))
+
+
+async def test_records_that_are_folded_together_give_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("processors.bulk_fold.RECORDS_TOGETHER", 4)
+    rig, _ = history()
+    with mock_kafka() as kafka:
+        await fill(kafka, rig)
+        start = Start(tmp_path, kafka)
+        folder = await start.run()
+    assert folder.digest == rig.folder.digest
+    assert start.folded[:2] == [3, 7] and start.folded[-1] == rig.folder.offset
 
 
 async def test_a_start_that_is_given_up_ends_in_the_middle_of_the_history(tmp_path: Path) -> None:
