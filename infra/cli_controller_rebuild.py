@@ -174,6 +174,6 @@ def lines_of(document: dict[str, Any]) -> list[str]:
         lines.append(
             "Start the controllers now. One that had applied more than this refuses to start: what was decided behind offset "
             f"{last} never landed and is lost; move its data folder away once you have seen to it. A landing job whose other"
-            " topics were lost too refuses these tables: keep them, and give it a new folder, where the restored log lands again."
+            " topics were lost too refuses these tables: keep them, and give it new folders for tables and checkpoint, where the restored log lands again."
         )
     return lines
