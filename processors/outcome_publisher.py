@@ -23,8 +23,8 @@ none follows one that failed, whoever dies next: librdkafka ends a producer of w
 In-flight records are bounded by the backlog, so waiting costs no memory.
 """
 _EXPIRY = ("delivery.timeout.ms", "message.timeout.ms")
-IN_COMPANY: Mapping[str, object] = {"linger.ms": 5}
-"""Nobody waits for an outcome, and each that travels alone costs the log's nodes as much as a hundred."""
+IN_COMPANY: Mapping[str, object] = {"linger.ms": 20, "max.in.flight.requests.per.connection": 1}
+"""Nobody waits for an outcome, and each that travels alone costs the log's nodes, and this one, as much as a hundred."""
 LOOK_BACK_RECORDS = 100
 """How many unreadable records at the end of the topic are passed over."""
 
