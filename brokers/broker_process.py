@@ -26,6 +26,7 @@ from brokers.event_reporter import EventReporter
 from brokers.ha.epoch_file import EpochFileError
 from brokers.ha_lookup import HaLookup
 from brokers.identity_file import IdentityFileError, IdentityFiles
+from brokers.index_upkeep import IndexUpkeep
 from brokers.local_replica import LocalReplica
 from brokers.log.commit_log import LogError
 from brokers.log.records import host_bytes
@@ -231,7 +232,7 @@ class BrokerProcess:
         self._dispatcher.register(RequestCode.NOTIFY_BROKER_ROLE_CHANGED, self._notified)
         for work in (
             self.service.run(), self.sync.run(), self.upkeep.flush_every(self.config.flush_interval_ms),
-            self.upkeep.save_offsets_every(self.config.offsets_persist_ms), self.upkeep.make_good_every(MAKE_GOOD_MS), self.switch.watch(),
+            IndexUpkeep(self.store).run(), self.upkeep.save_offsets_every(self.config.offsets_persist_ms), self.upkeep.make_good_every(MAKE_GOOD_MS), self.switch.watch(),
             ha_announce.run(self.client, self.switch.mastership, self.clock),
         ):  # fmt: skip
             self._spawn(work)

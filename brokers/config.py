@@ -40,6 +40,9 @@ class BrokerConfig(BaseModel):
 
     commit_log_file_bytes: int = Field(1 << 30, ge=1 << 16, le=1 << 31)
     consume_queue_file_entries: int = Field(300_000, ge=100, le=10_000_000)
+    message_index: bool = True
+    index_hash_slots: int = Field(5_000_000, ge=1, le=100_000_000)
+    index_entries_max: int = Field(20_000_000, ge=2, le=100_000_000)
     min_in_sync_replicas: int = Field(2, ge=1, le=100)
     all_ack: bool = True
     election_priority: int = Field(2_147_483_647, ge=0)

@@ -45,7 +45,10 @@ class LocalReplica:
         self._config = config
         self._marker = BootMarker(store_dir)
         self.boot = self._marker.examine(has_data)
-        sizes = StoreConfig(config.commit_log_file_bytes, config.consume_queue_file_entries * ENTRY_BYTES)
+        sizes = StoreConfig(
+            config.commit_log_file_bytes, config.consume_queue_file_entries * ENTRY_BYTES, message_index=config.message_index,
+            index_slots=config.index_hash_slots, index_entries_max=config.index_entries_max,
+        )  # fmt: skip
         self.store = MessageStore(store_dir, sizes, same_boot=self.boot.same_boot)
         try:
             self._epoch_file = _EpochFile(store_dir / "epochFileCheckpoint")
