@@ -4,12 +4,22 @@ The fold: the log's records, one after the other, into state, outcome and digest
 Responsible for the order of the log, for what is readable, for repeats, and for the chained
 digest. Business rules are `decide` and `evolve`. Refuses to know where records come from and
 who reads the outcome: bulk start-up, the Faust agent, tests and Spark use this one object.
+
+Microseconds a record (`make bench`, row `fold`, one machine; what the work on it gave):
+
+    before                                      22.0, of which decoding 5.3
+    numbers and texts of a record looked up     20.0, of which decoding 3.9
+    no names asked for twice, fewer calls       17.6: `apply`
+    in rounds of 64, without `Outcome` objects  13.0: `apply_many` (of these 0.8 for the objects)
+
+Of the 13: decoding 4.0, deciding 5.9, the digest 3.1. Without effect: a table instead of `match` in
+`evolve`. Not tried: a compiled module, since who installs this may have no compiler.
 """
 
 from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from struct import Struct as Packed
-from typing import Any, NamedTuple
+from typing import Any
 
 from msgspec import Struct
 
