@@ -5,6 +5,9 @@ Refuses to know: what an unclean start means for the SyncStateSet; the controlle
 
 A mere `kill -9` is clean: what was written stays in the page cache. Unclean is a start after which written bytes may
 be missing: the machine booted in between without a flushed exit before, or an I/O error was noted.
+
+A Java broker may have used the folder since; it keeps no run marker, and ours then speaks of a run that was not the
+last. Its `abort` file and what it wrote into the checkpoint tell.
 """
 
 from __future__ import annotations
@@ -12,14 +15,16 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import time
 import uuid
 from dataclasses import dataclass
 from pathlib import Path
 
-from brokers.log.checkpoint import replace_file
+from brokers.log.checkpoint import ABORT_NAME, content_mark, replace_file
 
 MARKER_NAME = "runMarker"
 MARKER_BYTES_MAX = 4096
+STAT_PATH = Path("/proc/stat")
 BOOT_ID_PATH = Path("/proc/sys/kernel/random/boot_id")
 
 
@@ -29,6 +34,7 @@ class Boot:
 
     `same_boot`: the machine did not restart since the last run, so what was written is there even without a flush.
     `trusted_end`: offset above which the log may be torn, of an unclean start; None: not known (yet).
+    `log_end`: where the log ended when the last run of ours ended in order; None: it did not, or did not say.
     """
 
     incarnation: str
@@ -37,6 +43,17 @@ class Boot:
     reason: str
     same_boot: bool
     trusted_end: int | None = None
+    log_end: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Traces:
+    """What a folder tells of its last user. `abort`: it did not end in order; `abort_this_boot`: it began after the
+    machine did. `checkpoint`: content mark of the checkpoint, 0 without one."""
+
+    abort: bool = False
+    abort_this_boot: bool = False
+    checkpoint: int = 0
 
 
 def machine_boot_id(path: Path = BOOT_ID_PATH) -> str:
@@ -47,17 +64,42 @@ def machine_boot_id(path: Path = BOOT_ID_PATH) -> str:
         return ""
 
 
-def judge(marker: dict[str, object] | None, boot_id: str, store_has_data: bool) -> tuple[bool, str]:
-    """Whether written bytes survived since the last run, from its marker: (clean, reason)."""
+def machine_boot_s(path: Path = STAT_PATH) -> float | None:
+    """When the running kernel started (s since 1970), None where the system does not tell."""
+    try:
+        lines = path.read_text("ascii").splitlines()
+        return next((float(line.split()[1]) for line in lines if line.startswith("btime ")), None)
+    except (OSError, ValueError):
+        return None
+
+
+def judge(
+    marker: dict[str, object] | None, boot_id: str, store_has_data: bool, traces: Traces = Traces()
+) -> tuple[bool, str]:
+    """Whether written bytes survived since the last run, from its marker and traces: (clean, reason)."""
     if marker is None:
-        return (False, "no_marker") if store_has_data else (True, "first_start")
+        if not store_has_data:
+            return True, "first_start"
+        return _by_traces(traces) if traces.checkpoint else (False, "no_marker")
     if marker.get("io_error"):
         return False, "io_error"
-    if marker.get("flushed_exit") is True:
+    flushed, same_boot = marker.get("flushed_exit") is True, bool(boot_id) and marker.get("boot_id") == boot_id
+    if flushed and not _used_since(marker, traces):
         return True, "flushed_exit"
-    if boot_id and marker.get("boot_id") == boot_id:
+    if same_boot:
         return True, "same_boot"
-    return False, "other_boot"
+    return _by_traces(traces) if flushed else (False, "other_boot")
+
+
+def _used_since(marker: dict[str, object], traces: Traces) -> bool:
+    """Whether somebody else opened the store after the orderly end that the marker tells of."""
+    return traces.abort or marker.get("checkpoint", traces.checkpoint) != traces.checkpoint
+
+
+def _by_traces(traces: Traces) -> tuple[bool, str]:
+    if not traces.abort:
+        return True, "foreign_flushed_exit"
+    return (True, "foreign_same_boot") if traces.abort_this_boot else (False, "foreign_other_boot")
 
 
 class BootMarker:
@@ -71,9 +113,22 @@ class BootMarker:
         """Judge the last run; changes nothing yet, since the folder may turn out to be in use."""
         boot_id = machine_boot_id() if boot_id is None else boot_id
         marker = self._read()
-        clean, reason = judge(marker, boot_id, store_has_data)
+        clean, reason = judge(marker, boot_id, store_has_data, self._traces())
         same_boot = bool(boot_id) and marker is not None and marker.get("boot_id") == boot_id
-        return Boot(uuid.uuid4().hex, boot_id, clean, reason, same_boot, None if clean else _offset(marker))
+        trusted, log_end = (None, None) if marker is None else (_trusted(marker), marker.get("log_end"))
+        return Boot(
+            uuid.uuid4().hex, boot_id, clean, reason, same_boot or reason == "foreign_same_boot", None if clean else trusted,
+            log_end if type(log_end) is int and reason == "flushed_exit" else None,
+        )  # fmt: skip
+
+    def _traces(self) -> Traces:
+        store_dir, started = self.path.parent, machine_boot_s()
+        try:
+            begun = (store_dir / ABORT_NAME).stat().st_mtime
+        except FileNotFoundError:
+            return Traces(checkpoint=content_mark(store_dir))
+        this_boot = started is not None and started < begun <= time.time()
+        return Traces(True, this_boot, content_mark(store_dir))
 
     def begin(self, boot: Boot) -> None:
         """Mark this run as running; before anything else is written."""
@@ -102,9 +157,9 @@ class BootMarker:
             with contextlib.suppress(OSError):
                 os.truncate(self.path, 0)
 
-    def flushed_exit(self) -> None:
+    def flushed_exit(self, log_end: int | None = None) -> None:
         """Everything is on disk; the last thing a clean stop does."""
-        self._content["flushed_exit"] = True
+        self._content |= {"flushed_exit": True, "checkpoint": content_mark(self.path.parent), "log_end": log_end}
         self._write()
 
     def _read(self) -> dict[str, object] | None:
@@ -122,7 +177,7 @@ class BootMarker:
         replace_file(self.path, json.dumps(self._content, sort_keys=True).encode("ascii"))
 
 
-def _offset(marker: dict[str, object] | None) -> int | None:
+def _trusted(marker: dict[str, object]) -> int | None:
     """What an earlier start could trust of the log, as long as it has not caught up since."""
-    value = None if marker is None or not marker.get("io_error") else marker.get("trusted_end")
+    value = marker.get("trusted_end") if marker.get("io_error") else None
     return value if type(value) is int and value >= 0 else None

@@ -74,6 +74,8 @@ class LocalReplica:
         """An orderly last run says nothing about files that were damaged or removed since."""
         if boot.clean and self.store.recovery.missing_bytes:
             return replace(boot, clean=False, reason="log_is_short")
+        if boot.clean and boot.log_end is not None and self.store.recovery.end_offset > boot.log_end:
+            return replace(boot, clean=False, reason="log_was_changed")  # by whom, and how it ended, nothing tells
         if boot.clean and self._epoch_file.from_backup:
             return replace(boot, clean=False, reason="epochs_from_backup")
         return boot
@@ -183,6 +185,7 @@ class LocalReplica:
 
     def close(self) -> None:
         """Flush and mark the run as ended; without the mark when the disk refuses."""
+        log_end = self.store.log_end
         try:
             self.store.close()
         except DiskFull as error:  # the log is on disk; the run only looks like a killed one
@@ -194,7 +197,13 @@ class LocalReplica:
             return
         disk_failed = self._failed is not None and self._failed.done() and not self._failed.cancelled()
         if self.store.io_error is None and not disk_failed:
-            self.store.spare.run(self._marker.flushed_exit)
+            self._note_flushed_exit(log_end)
+
+    def _note_flushed_exit(self, log_end: int) -> None:
+        try:
+            self.store.spare.run(lambda: self._marker.flushed_exit(log_end))
+        except OSError as error:  # the run only looks like a killed one
+            _log.error("the end of this run cannot be noted: %s", error)
 
 
 class _EpochFile(EpochFile):

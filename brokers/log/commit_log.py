@@ -247,7 +247,7 @@ class CommitLog:
             if self.io_error is not None:
                 raise LogError(f"commit log cannot be flushed: {self.io_error}")
             try:
-                for segment in tuple(self._segments):
+                for segment in tuple(self._segments) if target > self.flushed_offset else ():
                     if segment.start < target and segment.start + self.file_bytes > self.flushed_offset:
                         os.fdatasync(segment.fd)
             except OSError as error:  # never tried again: the kernel may have dropped the pages

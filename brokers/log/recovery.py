@@ -7,7 +7,7 @@ Refuses to know: roles, epochs, who asks for the store.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from brokers.log import segments
 from brokers.log.checkpoint import Checkpoint
@@ -51,10 +51,12 @@ def recover(
     what the checkpoint calls durable is trusted.
     """
     if not log.file_starts:
+        checkpoint = replace(checkpoint, flushed_offset=checkpoint.flushed_offset or 0)
         queues.truncate(-1)
         dispatcher.restart_at(0)
         missing = _missing_bytes(checkpoint, 0)
         return RecoveryReport(abnormal, same_boot, 0, 0, 0, 0, 0, 0, "the log is empty", missing, 0)
+    checkpoint = _with_flushed(log, checkpoint)
     start = segments.file_start(log.capacity_end - 1, log.file_bytes)
     if abnormal and not same_boot:
         start = _durable_file(log, checkpoint)
@@ -76,6 +78,14 @@ def recover(
         abnormal, same_boot, start, log.min_offset, log.end_offset, min(confirm, end), cut, confirmed.messages,
         confirmed.walk.reason, _missing_bytes(checkpoint, end), min(_durable_end(log, checkpoint, confirmed), end),
     )  # fmt: skip
+
+
+def _with_flushed(log: CommitLog, checkpoint: Checkpoint) -> Checkpoint:
+    """Another broker's checkpoint tells by time what is durable: everything in front of the file it names (3.8)."""
+    if checkpoint.flushed_offset is not None:
+        return checkpoint
+    by_time = _newest_file(log, lambda _, stored_ms: stored_ms <= checkpoint.recovery_ms)
+    return replace(checkpoint, flushed_offset=by_time)
 
 
 def _durable_end(log: CommitLog, checkpoint: Checkpoint, read: _Confirmed) -> int:

@@ -1,11 +1,14 @@
 """Clean and unclean starts: what counts as lost bytes, and that it is not forgotten before the replica caught up."""
 
+import os
+import time
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from brokers.boot import Boot, BootMarker, judge, machine_boot_id
+from brokers.boot import Boot, BootMarker, Traces, judge, machine_boot_id, machine_boot_s
+from brokers.log.checkpoint import AbortMarker, Checkpoint, write_checkpoint
 
 
 def begin(marker: BootMarker, store_has_data: bool, boot_id: str) -> Boot:
@@ -85,3 +88,62 @@ def test_what_an_unclean_start_could_trust_is_kept_until_it_caught_up(tmp_path: 
     assert begin(again, True, "boot-2").trusted_end == 700
     again.caught_up()
     assert BootMarker(tmp_path).examine(True, "boot-2").trusted_end is None
+
+
+FLUSHED = {"boot_id": "x", "flushed_exit": True, "checkpoint": 7}
+KILLED = {"boot_id": "x", "flushed_exit": False}
+
+
+@pytest.mark.parametrize(
+    ("marker", "boot_id", "traces", "verdict"),
+    [
+        # a folder that only Java brokers used
+        (None, "x", Traces(checkpoint=7), (True, "foreign_flushed_exit")),
+        (None, "x", Traces(True, True, 7), (True, "foreign_same_boot")),
+        (None, "x", Traces(True, False, 7), (False, "foreign_other_boot")),
+        (None, "x", Traces(), (False, "no_marker")),
+        # ours ended in order, then a Java broker used it
+        (FLUSHED, "y", Traces(checkpoint=7), (True, "flushed_exit")),
+        (FLUSHED, "y", Traces(checkpoint=8), (True, "foreign_flushed_exit")),
+        (FLUSHED, "y", Traces(True, False, 7), (False, "foreign_other_boot")),
+        (FLUSHED, "y", Traces(True, False, 8), (False, "foreign_other_boot")),
+        (FLUSHED, "y", Traces(True, True, 8), (True, "foreign_same_boot")),
+        (FLUSHED, "x", Traces(True, False, 8), (True, "same_boot")),
+        (FLUSHED | {"io_error": True}, "x", Traces(checkpoint=8), (False, "io_error")),
+        # ours did not end in order: no later run makes good what that one may have lost
+        (KILLED, "y", Traces(checkpoint=8), (False, "other_boot")),
+        (KILLED, "y", Traces(True, True, 8), (False, "other_boot")),
+        (KILLED, "x", Traces(True, True, 8), (True, "same_boot")),
+    ],
+)
+def test_a_folder_that_another_broker_used_is_judged_by_what_that_one_left(
+    marker: dict[str, object] | None, boot_id: str, traces: Traces, verdict: tuple[bool, str]
+) -> None:
+    assert judge(marker, boot_id, True, traces) == verdict
+
+
+def test_an_orderly_end_of_ours_is_stale_once_another_broker_began_on_the_folder(tmp_path: Path) -> None:
+    write_checkpoint(tmp_path / "checkpoint", Checkpoint(1, 1, 0, 5, 5))
+    marker = BootMarker(tmp_path)
+    begin(marker, False, "boot-1")
+    marker.flushed_exit(5)
+    boot = BootMarker(tmp_path).examine(True, "boot-2")
+    assert (boot.clean, boot.reason, boot.log_end) == (True, "flushed_exit", 5)
+    write_checkpoint(tmp_path / "checkpoint", Checkpoint(2, 2, 0, None, 9))
+    assert BootMarker(tmp_path).examine(True, "boot-2").reason == "foreign_flushed_exit"
+    AbortMarker(tmp_path).set()
+    begun = BootMarker(tmp_path).examine(True, "boot-2")
+    assert (begun.clean, begun.reason, begun.same_boot) == (True, "foreign_same_boot", True)
+    before_the_machine = (machine_boot_s() or 0) - 60
+    os.utime(tmp_path / "abort", (before_the_machine, before_the_machine))
+    lost = BootMarker(tmp_path).examine(True, "boot-2")
+    assert (lost.clean, lost.reason, lost.same_boot) == (False, "foreign_other_boot", False)
+    os.utime(tmp_path / "abort", (time.time() + 9e6, time.time() + 9e6))  # a clock that cannot be believed
+    assert not BootMarker(tmp_path).examine(True, "boot-2").clean
+
+
+def test_the_time_of_the_machines_start_is_known_or_not(tmp_path: Path) -> None:
+    assert 0 < (machine_boot_s() or 0) <= time.time()
+    assert machine_boot_s(tmp_path / "none") is None
+    (tmp_path / "stat").write_text("cpu 1 2\n")
+    assert machine_boot_s(tmp_path / "stat") is None

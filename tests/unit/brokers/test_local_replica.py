@@ -1,14 +1,18 @@
 """The replica of a process: how its last run is judged, and that a folder is used once."""
 
+import os
+import struct
 from pathlib import Path
 
 import pytest
 
+from brokers.boot import machine_boot_id
 from brokers.ha.epoch_file import EpochFileError
 from brokers.ha.epochs import EpochHistory
 from brokers.local_replica import LocalReplica
 from brokers.log.commit_log import LogError
 from brokers.log.records import MessageFields, host_bytes
+from brokers.log.store import MessageStore, StoreConfig
 from brokers.replica.effects import Effect
 from brokers.replica.hooks import ReplicaHooks
 from brokers.replica.roles import RoleNotice
@@ -152,3 +156,52 @@ def test_a_full_disk_takes_the_entry_of_a_mastership_and_leaves_the_end_of_a_run
         assert again.clean() and again.store.log_end == end and again.epochs == EpochHistory.of((1, 0))
         assert again.boot.reason == "same_boot"
         again.close()
+
+
+def used_by_java(folder: Path, *, writes: int, orderly: bool) -> int:
+    """What a Java broker leaves: it knows nothing of our marker, nor of what stands behind its own checkpoint fields."""
+    store = MessageStore(folder, StoreConfig(log_file_bytes=1 << 20, queue_file_bytes=20_000), same_boot=True)
+    for number in range(writes):
+        store.put(MessageFields("T", 0, b"java", b"", 1, HOST, HOST), 10_000 + number)
+    end = store.log_end
+    store.dispatch_to(end)
+    store.flush()
+    before = (folder / "checkpoint").read_bytes() if (folder / "checkpoint").exists() else bytes(4096)
+    store.close(clean=orderly)
+    if orderly:
+        java = struct.pack(">5q", 10_000 + writes, 10_000 + writes, 0, 0, end)
+        (folder / "checkpoint").write_bytes(java + before[40:])
+    return end
+
+
+def test_a_folder_of_a_java_broker_is_taken_over_as_clean_as_that_one_left_it(tmp_path: Path) -> None:
+    end = used_by_java(tmp_path, writes=3, orderly=True)
+    replica = opened(tmp_path)
+    assert (replica.clean(), replica.boot.reason) == (True, "foreign_flushed_exit")
+    assert replica.store.log_end == replica.store.confirm_offset == end
+    assert replica.store.queue_bounds("T", 0) == (0, 3)
+    replica.close()
+
+
+def test_a_java_broker_that_lost_power_after_our_orderly_end_does_not_count_as_clean(tmp_path: Path) -> None:
+    opened(tmp_path).close()
+    used_by_java(tmp_path, writes=3, orderly=False)
+    marker = tmp_path / "runMarker"
+    marker.write_text(marker.read_text().replace(machine_boot_id(), "an earlier boot"))
+    os.utime(tmp_path / "abort", (1, 1))
+    replica = opened(tmp_path)
+    assert (replica.clean(), replica.boot.reason) == (False, "foreign_other_boot")
+    replica.close()
+
+
+def test_a_log_that_grew_while_nobody_says_to_have_written_is_not_trusted(tmp_path: Path) -> None:
+    opened(tmp_path).close()
+    known = (tmp_path / "checkpoint").read_bytes() if (tmp_path / "checkpoint").exists() else None
+    used_by_java(tmp_path, writes=3, orderly=True)
+    if known is None:
+        (tmp_path / "checkpoint").unlink()
+    else:
+        (tmp_path / "checkpoint").write_bytes(known)
+    replica = opened(tmp_path)
+    assert (replica.clean(), replica.boot.reason) == (False, "log_was_changed")
+    replica.close()

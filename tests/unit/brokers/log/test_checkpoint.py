@@ -10,6 +10,7 @@ from brokers.log.checkpoint import (
     AbortMarker,
     Checkpoint,
     StoreLock,
+    content_mark,
     decode_checkpoint,
     encode_checkpoint,
     read_checkpoint,
@@ -24,6 +25,7 @@ def test_the_real_checkpoint_is_read_and_written() -> None:
     data = (GOLDEN / "checkpoint").read_bytes()
     checkpoint = decode_checkpoint(data)
     assert (checkpoint.log_ms, checkpoint.queues_ms, checkpoint.confirm_offset) == (1795227099182, 1795227099182, 7302)
+    assert checkpoint.flushed_offset is None  # nothing that the other kind says
     assert encode_checkpoint(checkpoint) == data
 
 
@@ -90,3 +92,30 @@ def test_a_second_process_is_kept_out(tmp_path: Path) -> None:
     with pytest.raises(LogError):
         StoreLock(tmp_path)
     lock.release()
+
+
+def test_what_a_java_broker_reads_of_ours_is_what_it_would_have_written(tmp_path: Path) -> None:
+    data = encode_checkpoint(Checkpoint(1, 2, 3, 4000, 5000))
+    assert data[:40] == b"".join(value.to_bytes(8, "big") for value in (1, 2, 3, 0, 5000))
+
+
+@pytest.mark.parametrize("position", range(48))
+def test_our_flushed_offset_is_unknown_once_anybody_else_wrote(position: int) -> None:
+    data = bytearray(encode_checkpoint(Checkpoint(1, 2, 3, 4000, 5000)))
+    data[position] ^= 1
+    read = decode_checkpoint(bytes(data))
+    assert read.flushed_offset is None and (read.log_ms, read.confirm_offset) != (0, 0)
+
+
+def test_a_checkpoint_of_an_earlier_version_is_still_read() -> None:
+    data = b"".join(value.to_bytes(8, "big") for value in (1, 2, 0, 4000, 5000)).ljust(4096, b"\0")
+    assert decode_checkpoint(data) == Checkpoint(1, 2, 0, 4000, 5000)
+
+
+def test_the_content_mark_changes_with_what_other_brokers_write_and_with_nothing_else(tmp_path: Path) -> None:
+    assert content_mark(tmp_path) == 0
+    marks = []
+    for checkpoint in (Checkpoint(1, 2, 3, 4, 5), Checkpoint(1, 2, 3, None, 5), Checkpoint(1, 2, 3, 4, 6)):
+        write_checkpoint(tmp_path / "checkpoint", checkpoint)
+        marks.append(content_mark(tmp_path))
+    assert marks[0] == marks[1] != marks[2] and 0 not in marks

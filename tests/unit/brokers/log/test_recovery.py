@@ -284,3 +284,16 @@ def test_the_durable_end_is_the_last_record_border_that_was_flushed(tmp_path: Pa
     _, ends = killed(tmp_path, 30, checkpoint_at=12)
     recovery = small_store(tmp_path).recovery
     assert recovery.durable_end == ends[12] < recovery.end_offset
+
+
+def test_a_java_checkpoint_says_by_time_what_was_durable(tmp_path: Path) -> None:
+    _, ends = killed(tmp_path, messages=60, checkpoint_at=40)
+    position = next(at for at in range(60) if ends[at] > 4096)  # in the second file of the log
+    java = Checkpoint(NOW_MS + position * 1000 + 3500, NOW_MS + position * 1000 + 3500, 0, None, ends[40])
+    write_checkpoint(tmp_path / "checkpoint", java)
+    store = small_store(tmp_path)
+    assert store.recovery.durable_end == 4096
+    assert store.log_end == ends[-1] and store.recovery.missing_bytes == 0
+    assert store.confirm_offset >= ends[40]
+    store.dispatch_to(store.log_end)
+    assert len(bodies(store, 0)) == len(bodies(store, 1)) == 30
