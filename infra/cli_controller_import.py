@@ -61,6 +61,8 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.check:
         return _check(arguments, admin, timeout_ms)
     names = names_of(arguments, timeout_ms)
+    if not names and arguments.namesrv is not None:
+        raise Problem(f"name server {arguments.namesrv} knows no broker set", "Do the brokers register there? Or name the sets with --sets.")
     if not names:
         raise Problem("which sets? A Java controller cannot list them", "Add --sets NAME,NAME or --namesrv HOST:PORT.", EXIT_USAGE)
     document = admin.state()

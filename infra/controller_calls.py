@@ -55,7 +55,17 @@ def name_of(code: int) -> str:
         return f"code {code}"
 
 
+WAYS_OUT = {
+    "MASTER_NOT_AVAILABLE": "No replica that may be master is alive: start one of those in sync, or see --unclean in 'regent controller elect --help'.",
+    "CLEAN_HAS_MASTER": "The set has a master on record: --living cleans it all the same.",
+}
+"""What operators can do about the refusals that they meet."""
+
+
 def _way_out(answer: RemotingCommand) -> str:
+    known = WAYS_OUT.get((answer.remark or "").partition(" ")[0])
+    if known:
+        return known
     if answer.code == ResponseCode.REQUEST_CODE_NOT_SUPPORTED:
         return "Nothing of this release that is a controller listens there: an older one, a Java one, or another kind of server. Name others with --controller."
     if answer.code == ResponseCode.CONTROLLER_NOT_LEADER:

@@ -44,7 +44,7 @@ class JavaControllers:
         self._timeout_ms = timeout_ms
         asked = self._facts(address)
         if asked is None:
-            raise Problem(f"controller {address} does not answer", "Is it running, and is the address right?")
+            raise Problem(f"{address} does not answer as a controller does", "Is one running there, and is the address right?")
         self.asked = asked
         peers = [one for one in self.asked.peers if one != address]
         self.others = [one for one in _at_once(self._facts, peers) if one is not None]

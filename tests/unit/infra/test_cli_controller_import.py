@@ -92,6 +92,13 @@ def test_without_names_it_says_how_to_name_them(capsys: pytest.CaptureFixture[st
         assert "--namesrv" in capsys.readouterr().err
 
 
+def test_a_name_server_that_knows_no_set_is_named(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("infra.java_controller.set_names", lambda name_server, timeout_ms: {})
+    with ours().serving() as leader, JavaSide().serving() as java:
+        assert run(leader, java, "--namesrv", "127.0.0.1:9876") == 1
+    assert "name server 127.0.0.1:9876 knows no broker set" in capsys.readouterr().err
+
+
 def proven(one: BrokerStub, two: BrokerStub, *words: str, source: str | None = None) -> int:
     fields = {"cluster_name": "regent", "next_broker_id": 3, "master_broker_id": 1, "master_epoch": 4, "sync_state_set": [1, 2],
               "sync_state_set_epoch": 2, "evidence_epoch": 4,

@@ -152,3 +152,12 @@ def test_a_long_wait_for_an_answer_is_told(monkeypatch: pytest.MonkeyPatch) -> N
     with serving(leader) as address:
         ControllerAdmin([address], timeout_ms=2_000).state()
     assert f"waiting for an answer of {address}, 2 s at most" in told
+
+
+@pytest.mark.parametrize(("remark", "way_out"), [
+    ("MASTER_NOT_AVAILABLE at offset 7", "start one of those in sync"), ("CLEAN_HAS_MASTER at offset 7", "--living"), ("SOMETHING_ELSE at offset 7", ""),
+])  # fmt: skip
+def test_a_refusal_that_operators_meet_has_a_way_out(remark: str, way_out: str) -> None:
+    with serving(lambda request: request.reply(2004, remark=remark)) as address, pytest.raises(Refused) as raised:
+        ControllerAdmin([address]).elect("C", "a")
+    assert way_out in raised.value.way_out and bool(way_out) == bool(raised.value.way_out)
