@@ -47,8 +47,8 @@ LOOP_LAG_WARN_S = 1.0
 CLOSE_MAX_S = 15.0
 """For a controller that must stop at once; one that was asked to has `STOP_MAX_S`."""
 THREAD_SWITCH_S = 0.0005
-"""The producer's and Faust's threads have little to do, but a decision waits for each of them in turn: with
-Python's 5 ms one decision took 5.6 ms at the median on a busy machine, with this 3.8 ms."""
+"""Faust's consumer has a thread of its own with little to do, but each decision waits for it: with Python's 5 ms one
+took 5.6 ms at the median on a busy machine, with this 3.8 ms (a thread that polled the producer had its part in both)."""
 
 
 class ControllerProcess:
