@@ -151,7 +151,8 @@ class BrokerProcess:
     def _make_sends(self, **wires: object) -> SendService:
         config, replica = self.config, self.replica
         mastership = Mastership(
-            replica.leads, replica.write_refusal, replica.log_grew, replica.confirmation, replica.storage_failed
+            replica.leads, replica.write_refusal, replica.log_grew, replica.confirmation, replica.storage_failed,
+            replica.flushed if config.flush_disk == "sync" else None,
         )
         host, port = split_address(config.advertised)
         try:

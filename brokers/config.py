@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
@@ -56,6 +56,9 @@ class BrokerConfig(BaseModel):
     metadata_sync_ms: int = Field(3_000, ge=100)
     offsets_persist_ms: int = Field(5_000, ge=50)
     flush_interval_ms: int = Field(500, ge=10)
+    # "sync": a send is answered when the master's own copy is on its disk as well (members confirm from memory).
+    flush_disk: Literal["async", "sync"] = "async"
+    sync_flush_timeout_ms: int = Field(5_000, ge=100)
     partial_frame_timeout_ms: int = Field(30_000, ge=100)
     ack_timeout_ms: int = Field(3_000, ge=100)
     hold_without_master_ms: int = Field(2_000, ge=0)

@@ -19,6 +19,8 @@ from brokers.log import segments
 from brokers.log.consume_queue import ENTRY_BYTES
 from brokers.log.disk_space import Spare
 from brokers.log.errors import DiskFull, LogError
+from brokers.log.flush_queue import Flushed
+from brokers.log.group_commit import GroupCommit
 from brokers.log.scan import end_of_valid_log
 from brokers.log.store import MessageStore, StoreConfig
 from brokers.remoting.connection import split_address
@@ -64,6 +66,7 @@ class LocalReplica:
             raise
         self.driver: ReplicaDriver | None = None
         self._failed: asyncio.Future[None] | None = None
+        self._group_commit: GroupCommit | None = None
         report = self.store.recovery
         _log.info(
             "store recovered: end %d, confirm %d, cut %d bytes; the start is %s (%s)", report.end_offset,
@@ -157,6 +160,12 @@ class LocalReplica:
         assert self.driver is not None
         return self.driver.confirmation(end_offset, timeout_ms)
 
+    def flushed(self, end_offset: int) -> asyncio.Future[Flushed]:
+        """When everything below `end_offset`, which is written, is on this disk: one flush for all who wait."""
+        if self._group_commit is None:
+            self._group_commit = GroupCommit(self.store.flush, self.storage_failed)
+        return self._group_commit.request(end_offset, self._config.sync_flush_timeout_ms)
+
     def storage_failed(self, reason: str) -> None:
         """The disk refused: the next start is unclean, and this replica promises nothing more."""
         self._disk_failed(reason)
@@ -186,6 +195,8 @@ class LocalReplica:
     def close(self) -> None:
         """Flush and mark the run as ended; without the mark when the disk refuses."""
         log_end = self.store.log_end
+        if self._group_commit is not None:
+            self._group_commit.close()
         try:
             self.store.close()
         except DiskFull as error:  # the log is on disk; the run only looks like a killed one

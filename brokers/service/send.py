@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 
 from brokers.log.disk_space import full_remark
 from brokers.log.errors import DiskFull, LogError
+from brokers.log.flush_queue import Flushed
 from brokers.log.records import MessageFields, RecordError, decode_batch, host_bytes
 from brokers.log.store import MessageStore, PutResult
 from brokers.remoting.codes import RequestCode, ResponseCode
@@ -22,6 +23,7 @@ from brokers.remoting.connection import Answer, Connection
 from brokers.replica.waiters import Confirmation
 from brokers.service.clock import Clock
 from brokers.service.forward import FORWARDED_FOR
+from brokers.service.put_outcome import code_of
 from brokers.service.request_fields import BadField
 from brokers.service.role_view import RoleView
 from brokers.service.send_request import (
@@ -54,13 +56,15 @@ class Pending:
 @dataclass(frozen=True, slots=True)
 class Mastership:
     """What the sends need of the replica (`ReplicaDriver`): whether it leads, why no write is possible now, that the log
-    grew, when everything below an offset is confirmed (offset, timeout in ms), that the disk failed."""
+    grew, when everything below an offset is confirmed (offset, timeout in ms), that the disk failed; when everything
+    below an offset is on this disk (None: nobody waits for that)."""
 
     leads: Callable[[], bool]
     write_refusal: Callable[[], str | None]
     log_grew: Callable[[int], None]
     confirmation: Callable[[int, int], asyncio.Future[Confirmation]]
     storage_failed: Callable[[str], None]
+    flushed: Callable[[int], asyncio.Future[Flushed]] | None = None
 
 
 class SendService:
@@ -196,18 +200,21 @@ class SendService:
         if stored:
             # One wait for the whole batch: its messages lie behind one another and are confirmed together.
             end_offset = stored[-1].result.end_offset  # type: ignore[union-attr]
+            flushed = self._mastership.flushed
+            flush = None if flushed is None else flushed(end_offset)
             future = self._mastership.confirmation(end_offset, self._ack_timeout_ms)
-            future.add_done_callback(lambda done: self._settled(stored, done))
+            future.add_done_callback(lambda done: self._settled(stored, done, flush))
 
-    def _settled(self, batch: list[Pending], future: asyncio.Future[Confirmation]) -> None:
+    def _settled(
+        self, batch: list[Pending], future: asyncio.Future[Confirmation], flush: asyncio.Future[Flushed] | None
+    ) -> None:
         how = Confirmation.ABORTED if future.cancelled() else future.result()
-        if how is Confirmation.TIMED_OUT:
-            self._answer_all(batch, ResponseCode.FLUSH_SLAVE_TIMEOUT, "not every in-sync replica acknowledged in time")
-        elif how is not Confirmation.CONFIRMED:
-            # The bytes may be kept by the next master or cut: only a retry makes it certain.
-            self._answer_all(batch, ResponseCode.SERVICE_NOT_AVAILABLE, f"the outcome is unknown: {how.value}")
-        else:
-            self._answer_all(batch, ResponseCode.SUCCESS, None)
+        if flush is not None and not flush.done() and how is Confirmation.CONFIRMED:
+            flush.add_done_callback(lambda _: self._settled(batch, future, flush))
+            return
+        on_disk = Flushed.DURABLE if flush is None or not flush.done() else flush.result()
+        code, remark = code_of(how, on_disk)
+        self._answer_all(batch, code, remark)
 
     def _answer_all(self, batch: list[Pending], code: int, remark: str | None) -> None:
         self._count_out(batch)
@@ -215,7 +222,7 @@ class SendService:
             request, result = each.request, each.result
             if request.is_oneway:
                 continue
-            # 0 and 12 mean stored: clients read the place out of the answer.
+            # 0, 10 and 12 mean stored: clients read the place out of the answer.
             ext = answer_ext(result.msg_id, each.queue_id, result.queue_offset, each.unique_key) if result else None
             each.connection.send(request.reply(code, ext, remark=remark))
 

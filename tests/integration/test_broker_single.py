@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -175,3 +176,42 @@ async def test_a_failing_disk_ends_the_process_and_the_next_start_is_unclean(
     await broker.stop("failed")
     has_data = True
     assert BootMarker(broker.config.store_dir).examine(has_data).reason == "io_error"
+
+
+async def test_with_sync_flush_what_is_answered_is_on_the_disk_and_many_share_a_flush(
+    tmp_path: Path, controller: ScriptedController, client: RemotingClient
+) -> None:
+    config = broker_config(tmp_path / "store", [controller.address], flush_disk="sync", flush_interval_ms=3_600_000)
+    broker = await start_broker(config)
+    await until(lambda: broker.roles.serving, "the broker serves")
+    try:
+        for number in range(5):
+            answer = await call(client, broker, send_request("T", b"%d" % number))
+            assert answer.code == 0 and broker.store.log.flushed_offset == broker.store.log_end
+        answers = await asyncio.gather(*(call(client, broker, send_request("T", b"x")) for _ in range(64)))
+        assert {answer.code for answer in answers} == {0} and broker.store.log.flushed_offset == broker.store.log_end
+        assert broker.replica._group_commit is not None and broker.replica._group_commit.flushes <= 5 + 32
+        broker.store.log.io_error = "planted"  # as after a flush that failed
+        assert (await call(client, broker, send_request("T", b"x"))).code == 14
+    finally:
+        await broker.stop("test")
+
+
+async def test_a_flush_that_is_late_is_answered_as_such_and_the_message_is_stored(
+    tmp_path: Path, controller: ScriptedController, client: RemotingClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = broker_config(
+        tmp_path / "store", [controller.address], flush_disk="sync", sync_flush_timeout_ms=100, flush_interval_ms=3_600_000
+    )
+    broker = await start_broker(config)
+    await until(lambda: broker.roles.serving, "the broker serves")
+    go = threading.Event()
+    real = broker.store.log.flush
+    monkeypatch.setattr(broker.store.log, "flush", lambda: (go.wait(30), real())[1])
+    try:
+        answer = await call(client, broker, send_request("T", b"x"))
+        assert (answer.code, answer.remark, answer.ext["queueOffset"]) == (10, None, "0")
+        assert (await call(client, broker, pull_request("T", 0, 0))).code == 0  # confirmed by the set, so readable
+    finally:
+        go.set()
+        await broker.stop("test")

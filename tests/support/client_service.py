@@ -6,8 +6,10 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from pathlib import Path
 
+from brokers.log.flush_queue import Flushed
 from brokers.log.records import host_bytes
 from brokers.log.store import MessageStore, StoreConfig
 from brokers.remoting.client import RemotingClient
@@ -29,7 +31,9 @@ from brokers.service.unique_key import UniqueKeys
 class Desk:
     """One broker as its clients meet it. `confirm_at_once` False: the test confirms."""
 
-    def __init__(self, folder: Path, *, hold_ms: int = 2_000) -> None:
+    def __init__(
+        self, folder: Path, *, hold_ms: int = 2_000, flushed: Callable[[int], asyncio.Future[Flushed]] | None = None
+    ) -> None:
         self.clock, self.roles, self.client = Clock(), RoleView(), RemotingClient()
         self.store = MessageStore(folder, StoreConfig(log_file_bytes=1 << 20, queue_file_bytes=20_000))
         self.tables = TableFiles(folder)
@@ -39,6 +43,7 @@ class Desk:
         self.registrations = 0
         self.changes = TopicChanges(self.tables, self.roles, self.client, self.clock, lambda: self.members, self._register, True)
         self.confirm_at_once, self.refusal, self.leads = True, None, True
+        self.flushed: Callable[[int], asyncio.Future[Flushed]] | None = flushed
         self.waits: list[tuple[int, asyncio.Future[Confirmation]]] = []
         self.storage_failures: list[str] = []
         self.service = ClientService(
@@ -85,7 +90,8 @@ class Desk:
 
     def _sends(self, **wires: object) -> SendService:
         mastership = Mastership(
-            lambda: self.leads, lambda: self.refusal, lambda end: None, self._confirmation, self.storage_failures.append
+            lambda: self.leads, lambda: self.refusal, lambda end: None, self._confirmation, self.storage_failures.append,
+            self.flushed,
         )
         host = host_bytes("127.0.0.1", 10911)
         return SendService(

@@ -11,6 +11,7 @@ from brokers.ha.epoch_file import EpochFileError
 from brokers.ha.epochs import EpochHistory
 from brokers.local_replica import LocalReplica
 from brokers.log.commit_log import LogError
+from brokers.log.flush_queue import Flushed
 from brokers.log.records import MessageFields, host_bytes
 from brokers.log.store import MessageStore, StoreConfig
 from brokers.replica.effects import Effect
@@ -204,4 +205,23 @@ def test_a_log_that_grew_while_nobody_says_to_have_written_is_not_trusted(tmp_pa
         (tmp_path / "checkpoint").write_bytes(known)
     replica = opened(tmp_path)
     assert (replica.clean(), replica.boot.reason) == (False, "log_was_changed")
+    replica.close()
+
+
+async def test_what_a_send_may_wait_for_is_on_the_disk_when_it_is_told(tmp_path: Path) -> None:
+    replica = opened(tmp_path)
+    end = replica.store.put(MessageFields("T", 0, b"x", b"", 1, HOST, HOST), 1).end_offset
+    assert replica.store.log.flushed_offset < end
+    assert await replica.flushed(end) is Flushed.DURABLE and replica.store.log.flushed_offset == end
+    replica.close()
+
+
+async def test_a_disk_that_cannot_flush_ends_the_replica(tmp_path: Path) -> None:
+    replica = opened(tmp_path)
+    failed = replica.failed()
+    end = replica.store.put(MessageFields("T", 0, b"x", b"", 1, HOST, HOST), 1).end_offset
+    replica.store.log.io_error = "planted"
+    assert await replica.flushed(end) is Flushed.FAILED
+    with pytest.raises(LogError, match="planted"):
+        await failed
     replica.close()

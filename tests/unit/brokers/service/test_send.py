@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from brokers.log.disk_space import full_remark
+from brokers.log.flush_queue import Flushed
 from brokers.log.records import decode_messages
 from brokers.replica.waiters import Confirmation
 from brokers.service.send import packed_peer
@@ -164,3 +165,57 @@ async def test_a_full_disk_is_answered_as_rocketmq_does_and_passes(tmp_path: Pat
             answers = [await desk.ask(send_request(topic, bytes(200_000))) for topic in ("T", "new")]
             assert [answer.code for answer in answers] == [0, 0]
             assert TableFiles(disk.root).topics.get("new") is not None
+
+
+class Flushes:
+    """Whoever waits for the disk waits for the test."""
+
+    def __init__(self) -> None:
+        self.waits: list[asyncio.Future[Flushed]] = []
+
+    def __call__(self, end_offset: int) -> asyncio.Future[Flushed]:
+        self.waits.append(asyncio.get_running_loop().create_future())
+        return self.waits[-1]
+
+
+@pytest.mark.parametrize("replicas_first", [True, False])
+async def test_with_sync_flush_success_needs_the_disk_as_well(tmp_path: Path, replicas_first: bool) -> None:
+    flushes = Flushes()
+    async with Desk(tmp_path, flushed=flushes) as desk:
+        desk.lead().confirm_at_once = False
+        waiting = asyncio.ensure_future(desk.ask(send_request("T", b"x")))
+        await until(lambda: desk.waits and flushes.waits, "the send is written and waits for both")
+        if replicas_first:
+            desk.confirm()
+        else:
+            flushes.waits[0].set_result(Flushed.DURABLE)
+        await desk.ask(pull_request("T", 0, 0))  # a whole request later
+        assert not waiting.done()
+        if replicas_first:
+            flushes.waits[0].set_result(Flushed.DURABLE)
+        else:
+            desk.confirm()
+        assert (await waiting).code == 0 and desk.service.sends.waiting == 0
+
+
+@pytest.mark.parametrize(
+    ("how", "on_disk", "code"),
+    [
+        (Confirmation.CONFIRMED, Flushed.TIMED_OUT, 10), (Confirmation.TIMED_OUT, Flushed.TIMED_OUT, 12),
+        (Confirmation.TIMED_OUT, None, 12), (Confirmation.ABORTED, None, 14),
+    ],
+)  # fmt: skip
+async def test_stored_but_not_everywhere_in_time_says_where_and_what_is_missing(
+    tmp_path: Path, how: Confirmation, on_disk: Flushed | None, code: int
+) -> None:
+    flushes = Flushes()
+    async with Desk(tmp_path, flushed=flushes) as desk:
+        desk.lead().confirm_at_once = False
+        waiting = asyncio.ensure_future(desk.ask(send_request("T", b"x")))
+        await until(lambda: desk.waits and flushes.waits, "the send is written and waits for both")
+        if on_disk is not None:
+            flushes.waits[0].set_result(on_disk)
+        desk.confirm(how)
+        answer = await waiting
+        assert answer.code == code and answer.ext["queueOffset"] == "0"
+        assert (answer.remark is None) == (code != 14)
