@@ -30,12 +30,14 @@ from processors.liveness import (
     BrokerKey,
     Heartbeat,
 )
+from processors.pulse import REASON_NOT_YET
 from processors.request_fields import BadRequest as BadRequest
 from processors.request_fields import Fields as Fields
 from processors.request_fields import whole_number
 from processors.state import EPOCH_MAX
 
 MEMBERS_MAX = 1_024
+MAY_LIVE = frozenset({REASON_STALE, REASON_NOT_YET})
 CAUSE_BROKER = "broker_request"
 CAUSE_OPERATOR = "operator_request"
 OPERATORS_CODES = frozenset(
@@ -227,8 +229,9 @@ def clean_broker_data(
         broker_name=broker_name,
         broker_ids=_listed_ids(listed) if listed else None,
         clean_living=fields.flag("isCleanLivingBroker"),
-        # Whoever speaks under that id lives, also when another start of it is registered.
-        evidence=tuple(structs.replace(row, alive=True) if row.reason == REASON_STALE else row for row in evidence),
+        # Whoever speaks under that id lives, also when another start of it is registered; and whoever a controller that has
+        # only just begun to listen could not hear yet may live.
+        evidence=tuple(structs.replace(row, alive=True) if row.reason in MAY_LIVE else row for row in evidence),
     )
 
 

@@ -56,6 +56,7 @@ class Liveness:
         self._by_conn: dict[int, set[BrokerKey]] = {}
         self._at = PulsesByAddress()
         self._ticked_ms: int | None = None
+        self._early_until_ms = 0
         self._probing: set[str] = set()
         self._refused: set[str] = set()
         self._counted: tuple[int, int] = (0, 0)
@@ -231,6 +232,7 @@ class Liveness:
     def _forgive_own_stall(self, now_ms: int) -> None:
         # Heartbeats of the time we stood still wait unread in our sockets.
         before, self._ticked_ms = self._ticked_ms, now_ms
+        self._early_until_ms = self._early_until_ms or now_ms + DEFAULT_TIMEOUT_MS
         if before is None or now_ms - before <= OWN_STALL_MS:
             return
         for pulse in self._pulses.values():
@@ -280,7 +282,6 @@ class Liveness:
     ) -> tuple[ReplicaEvidence, ...]:
         """
         One row per registered replica, by id, as it is seen now.
-
         `asked_by`: the broker whose own request is being made into a command lives, heartbeat or not
         (controller.md 16, broker row 8).
         """
@@ -293,6 +294,7 @@ class Liveness:
                 self.reason_of(broker_set, replica, now_ms),
                 replica.broker_id == asked_by,
                 now_ms,
+                is_early=now_ms < self._early_until_ms,
             )
             for replica in broker_set.replicas
         )

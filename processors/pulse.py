@@ -33,6 +33,7 @@ REASON_CLOSED = "connection_closed"
 REASON_REFUSED = "probe_refused"
 REASON_EXPIRED = "heartbeat_expired"
 REASON_NEVER_SEEN = "never_seen"
+REASON_NOT_YET = "not_heard_yet"
 REASON_STALE = "stale_incarnation"
 REASON_AWAITED = "awaited"
 
@@ -112,10 +113,15 @@ def is_awaited(broker_set: BrokerSet, replica: Replica, heard: Iterable[Pulse], 
 
 
 def evidence_row(
-    replica: Replica, pulse: Pulse | None, reason: str, asked: bool, now_ms: int
+    replica: Replica, pulse: Pulse | None, reason: str, asked: bool, now_ms: int, is_early: bool = False
 ) -> ReplicaEvidence:
-    """What is known of `replica` now. `asked`: it asks itself, so it lives, heartbeat or not (controller.md 16, row 8)."""
+    """What is known of `replica` now. `asked`: it asks itself, so it lives, heartbeat or not (controller.md 16, row 8).
+
+    `is_early`: this controller began to listen a moment ago, so whom it never heard may live all the same.
+    """
     incarnation = pulse.incarnation if pulse is not None else None
+    if is_early and reason == REASON_NEVER_SEEN:
+        reason = REASON_NOT_YET
     if asked and reason != REASON_HEARTBEAT:
         reason, incarnation = REASON_ASKED, replica.incarnation
     return ReplicaEvidence(

@@ -111,6 +111,12 @@ def test_whoever_speaks_under_an_id_lives_for_a_cleaning_whichever_start_is_regi
     assert isinstance(command, CleanBrokerData) and [row.alive for row in command.evidence] == [True, False, True]
 
 
+def test_whom_a_controller_could_not_hear_yet_may_live_for_a_cleaning() -> None:
+    rows = (ReplicaEvidence(1, False, "never_seen"), ReplicaEvidence(2, False, "not_heard_yet"))
+    command = build(1011, {"brokerName": "a"}, evidence=lambda name, asker, also: rows)
+    assert isinstance(command, CleanBrokerData) and [row.alive for row in command.evidence] == [False, True]
+
+
 @pytest.mark.parametrize("epoch", [2**31 - 1, 2**31 - 2])
 def test_a_heartbeat_whose_epoch_leaves_none_for_the_next_master_is_not_heard(epoch: int) -> None:
     request = RemotingCommand.request(904, {"clusterName": "C", "brokerName": "a", "brokerId": "7", "brokerAddr": "h:1", "epoch": str(epoch)})

@@ -3,7 +3,7 @@
 import pytest
 
 from processors import liveness as module
-from processors.liveness import OWN_STALL_MS, PROBE_AGAIN_MS, Heartbeat, Liveness
+from processors.liveness import DEFAULT_TIMEOUT_MS, OWN_STALL_MS, PROBE_AGAIN_MS, Heartbeat, Liveness
 from processors.pulse_watch import GONE_KEPT_MS
 from processors.state import BrokerSet, Replica
 
@@ -142,6 +142,13 @@ def test_evidence_has_a_row_for_every_registered_replica() -> None:
     ]
     assert (rows[0].epoch, rows[0].max_offset, rows[0].confirm_offset, rows[0].election_priority) == (1, 100, 90, 5)
     assert liveness.evidence(None, 150) == ()
+
+
+def test_whom_a_controller_never_heard_since_it_began_to_listen_is_unknown_for_a_timeout_and_then_never_seen() -> None:
+    liveness = Liveness()
+    liveness.tick(1_000)
+    reasons = [liveness.evidence(a_set(replica(1)), now_ms)[0] for now_ms in (1_000 + DEFAULT_TIMEOUT_MS - 1, 1_000 + DEFAULT_TIMEOUT_MS)]
+    assert [(row.alive, row.reason) for row in reasons] == [(False, "not_heard_yet"), (False, "never_seen")]
 
 
 def test_whoever_asks_lives_before_its_first_heartbeat() -> None:
