@@ -55,6 +55,7 @@ class IndexUpkeep:
             start = index.position
             piece = work.next_piece(store.dispatched_offset)
             if piece is None:
+                index.settle()
                 index.trim()
                 await asyncio.sleep(self._look_ms / 1000)
                 continue

@@ -18,12 +18,14 @@ from pathlib import Path
 
 from brokers.log.commit_log import CommitLog
 from brokers.log.index_file import Header, IndexFile
-from brokers.log.index_keys import KeyHashes
+from brokers.log.index_keys import key_hash, keys_of_records
 from brokers.log.records import Record
 
 SLOTS_DEFAULT = 5_000_000
 ENTRIES_MAX_DEFAULT = 20_000_000
 NAME_DIGITS = 17
+# So many messages are indexed in one go: half the price of doing it a few at a time.
+TOGETHER = 256
 
 _log = logging.getLogger(__name__)
 
@@ -38,7 +40,6 @@ class MessageIndex:
         """`sound`: the last run ended in an orderly way. OSError when the folder cannot be used."""
         self._folder, self._note = root / "index", root / "indexPosition"
         self._log_min, self._slots, self._entries_max = log_min, slots, entries_max
-        self._hashes = KeyHashes()
         self._files: list[IndexFile] = []
         self._last_name = 0
         self._reported = False
@@ -47,7 +48,8 @@ class MessageIndex:
         self._closed = False
         self._folder.mkdir(parents=True, exist_ok=True)
         self._load(sound)
-        self._position = self._known_position()
+        self._position = self._settled = self._known_position()
+        self._waiting: list[Record] = []
 
     def _load(self, sound: bool) -> None:
         for path in sorted(self._folder.iterdir()):
@@ -89,17 +91,24 @@ class MessageIndex:
             return
         if start < position:
             records = [record for record in records if record.physical_offset >= position]
+        self._waiting += records
+        self._position = end
+        if len(self._waiting) >= TOGETHER:
+            self.settle()
+
+    def settle(self) -> None:
+        """Writes what waits to be written together. Call it now and then."""
+        waiting, self._waiting = self._waiting, []
         try:
-            self._put(records)
+            self._put(waiting)
+            self._settled, self._reported = self._position, False
         except OSError as error:
             if not self._reported:
                 _log.error("the key index cannot be written, it will follow later: %s", error)
-            self._reported = True
-            return
-        self._position, self._reported = end, False
+            self._position, self._reported = self._settled, True
 
     def _put(self, records: Sequence[Record]) -> None:
-        keys = self._hashes.of_records(records)
+        keys = keys_of_records(records)
         while keys:
             if not self._files or not self._files[-1].room:
                 self._add_file(keys[0][2])
@@ -122,13 +131,14 @@ class MessageIndex:
 
         Entries left behind are found out by who reads.
         """
+        self.settle()
         if offset >= self._position:
             return
         with self._flushing:
             self._cuts += 1
             try:
                 self._lower(offset)
-                self._position = offset
+                self._position = self._settled = offset
             except OSError as error:
                 _log.error("the key index cannot be cut, it is built anew from %d: %s", self._forget_from(offset), error)
 
@@ -144,7 +154,7 @@ class MessageIndex:
         self._note.unlink(missing_ok=True)
         while self._files and self._files[-1].header.end_offset >= offset:
             self._remove(self._files.pop())
-        self._position = self.newest.end_offset
+        self._position = self._settled = self.newest.end_offset
         if self._files and not self._files[-1].takes_more:
             self._files[-1].load_slots(sound=True)
         return self._position
@@ -163,10 +173,11 @@ class MessageIndex:
 
     def find(self, topic: str, key: str, begin_ms: int, end_ms: int) -> Iterator[int]:
         """Log offsets of messages that may have the key, newest first; who reads them has to look."""
-        key_hash = self._hashes.of(topic, key.encode("utf-8", "surrogateescape"))
+        self.settle()
+        wanted = key_hash(topic, key.encode("utf-8", "surrogateescape"))
         seen: set[int] = set()
         for file in reversed(self._files):
-            for offset in file.find(key_hash, begin_ms, end_ms):
+            for offset in file.find(wanted, begin_ms, end_ms):
                 if offset not in seen:
                     seen.add(offset)
                     yield offset
@@ -175,6 +186,7 @@ class MessageIndex:
 
     def flush_job(self) -> Callable[[], None]:
         """What makes the index durable. Taken on the index's thread, to be called on any."""
+        self.settle()
         position, indexed, cuts, files = self._position, self.newest.end_offset, self._cuts, list(self._files)
 
         def run() -> None:

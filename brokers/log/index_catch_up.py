@@ -53,6 +53,7 @@ class IndexCatchUp:
         if end > start:
             self._window = WINDOW_BYTES
             self._index.put(start, records, end)
+            self._index.settle()
             return self._index.position > start
         wider = self._window < WINDOW_BYTES_MAX  # one message may be larger than the window
         self._window = WINDOW_BYTES_MAX if wider else WINDOW_BYTES

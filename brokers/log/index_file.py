@@ -24,7 +24,8 @@ from brokers.log.index_keys import IndexedKey
 HEADER_BYTES = 40
 SLOT_BYTES = 4
 ENTRY_BYTES = 20
-PAGE_SLOTS = 1024
+PAGE_SHIFT = 10
+PAGE_SLOTS = 1 << PAGE_SHIFT
 PAGES_AT_ONCE = 64
 SECONDS_MAX = 0x7FFFFFFF
 
@@ -107,22 +108,25 @@ class IndexFile:
 
     def append(self, keys: Sequence[IndexedKey]) -> None:
         """Adds entries, at most `room`. OSError leaves the file as it was."""
-        slots, slot_count, dirty, pack = self._slots, self._slot_count, self._dirty, _ENTRY.pack
+        slots, slot_count, pack = self._slots, self._slot_count, _ENTRY.pack
         assert slots is not None
         begin_ms, _, begin_offset, _, used, entry = self.header
         if entry == 1:
             _, begin_offset, begin_ms = keys[0]
         packed: list[bytes] = []
+        add, mark, latest = packed.append, self._dirty.add, SECONDS_MAX if begin_ms > 0 else 0
         with self._copying:
             for key_hash, offset, store_ms in keys:
                 slot = key_hash % slot_count
                 before = slots[slot]
-                if before == 0:
+                if not before:
                     used += 1
                 slots[slot] = entry
-                dirty.add(slot // PAGE_SLOTS)
-                seconds = (store_ms - begin_ms) // 1000 if begin_ms > 0 else 0
-                packed.append(pack(key_hash, offset, min(max(seconds, 0), SECONDS_MAX), before))
+                mark(slot >> PAGE_SHIFT)
+                seconds = (store_ms - begin_ms) // 1000
+                if seconds > latest or seconds < 0:
+                    seconds = latest if seconds > 0 else 0
+                add(pack(key_hash, offset, seconds, before))
                 entry += 1
             data = b"".join(packed)
             try:

@@ -1,80 +1,95 @@
 """Which texts of a message the index knows, and their hashes.
 
-Responsible for: the indexed text and its hash of broker-wire-and-storage.md 3.6.
+Responsible for: the indexed text and its hash of broker-wire-and-storage.md 3.6, at a price that every message can pay.
 Refuses to know: files, queries.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
-from operator import mul
+from functools import lru_cache
 
-from brokers.log.properties import java_string_hash, property_value
+from brokers.log.properties import java_string_hash
 from brokers.log.records import SYS_FLAG_ROLLBACK, SYS_FLAG_TRANSACTION_MASK, Record
 
-UNIQUE_KEY = b"UNIQ_KEY"
-KEYS = b"KEYS"
+_NAMED = re.compile(rb"(?:^|\x02)(?:UNIQ_KEY\x01([^\x02]+)|KEYS\x01([^\x02]+))").findall
 
 _MASK = 0xFFFFFFFF
 _SIGN = 0x80000000
-# The end of a unique key counts up, what stands before it is the client's own: its hash is remembered.
-_TAIL = 12
-_HEADS_MAX = 20_000
-_POWER = tuple(pow(31, n, 1 << 32) for n in range(_TAIL + 1))
-_POWERS = tuple(tuple(reversed(_POWER[:n])) for n in range(_TAIL + 1))
+# Java's string hash is the text read as a number in base 31, but for digits above 30: each is 31 times one plus another.
+_BASE = 31
+_DIGITS = b"0123456789abcdefghijklmnopqrstu"
+_HIGH = bytes(_DIGITS[number // _BASE] for number in range(256))
+_LOW = bytes(_DIGITS[number % _BASE] for number in range(256))
+_NUMBER_MAX = 255
+_POWERS = tuple(pow(_BASE, size, 1 << 32) for size in range(_NUMBER_MAX + 1))
+
+# Characters from "0" to "N" are one digit each, less 48; int() refuses all others.
+_UPPER = bytes(_DIGITS[number - 48] if 48 <= number <= 78 else 126 for number in range(256))
+_UPPER_REST = 48 * sum(_POWERS[:32])
 
 # (hash, log offset in bytes, store time in ms)
 IndexedKey = tuple[int, int, int]
 
 
 def keys_of(properties: bytes) -> list[bytes]:
-    """Unique key first, then each word of KEYS."""
-    unique = property_value(properties, UNIQUE_KEY)
-    found = [] if unique is None else [unique]
-    words = property_value(properties, KEYS)
-    if words is not None:
-        found += [word for word in words.split(b" ") if word] if b" " in words else [words]
+    """Unique key first, then each word of KEYS; the last of equal names counts."""
+    unique = words = b""
+    for one, other in _NAMED(properties):
+        unique, words = one or unique, other or words
+    found = [word for word in words.split(b" ") if word]
+    return [unique, *found] if unique else found
+
+
+@lru_cache(maxsize=4096)
+def _topic_hash(topic: str) -> int:
+    return java_string_hash(f"{topic}#") & _MASK
+
+
+def key_hash(topic: str, key: bytes) -> int:
+    """Of `topic#key`, `key` in UTF-8: the absolute value of Java's string hash, 0 where that is still negative."""
+    size = len(key)
+    if size <= _NUMBER_MAX and key.isascii():
+        value = _topic_hash(topic) * _POWERS[size]
+        if size:
+            value += _BASE * int(key.translate(_HIGH), _BASE) + int(key.translate(_LOW), _BASE)
+        value &= _MASK
+    else:
+        value = java_string_hash(f"{topic}#{key.decode('utf-8', 'replace')}") & _MASK
+    return value if value < _SIGN else (_MASK + 1 - value) & 0x7FFFFFFF
+
+
+def keys_of_records(records: Iterable[Record]) -> list[IndexedKey]:
+    """What the index holds of `records`, in their order. Rollback messages are not indexed.
+
+    Every message of a broker passes here: what nearly all unique keys look like (32 upper-case hex digits) is quick.
+    """
+    found: list[IndexedKey] = []
+    add, of, named, upper, power, rest = found.append, key_hash, _NAMED, _UPPER, _POWERS[32], _UPPER_REST
+    last_topic, topic_hash = "", 0
+    for physical, _, topic, _, _, _, store_ms, flags, properties in records:
+        if not properties or flags & 0xC == SYS_FLAG_ROLLBACK:
+            continue
+        unique = words = b""
+        for one, other in named(properties):
+            if one:
+                unique = one
+            else:
+                words = other
+        if unique:
+            if len(unique) == 32:
+                if topic != last_topic:
+                    last_topic, topic_hash = topic, _topic_hash(topic) * power + rest
+                try:
+                    value = (topic_hash + int(unique.translate(upper), 31)) & 0xFFFFFFFF
+                    add((value if value < 0x80000000 else (0x100000000 - value) & 0x7FFFFFFF, physical, store_ms))
+                except ValueError:
+                    add((of(topic, unique), physical, store_ms))
+            else:
+                add((of(topic, unique), physical, store_ms))
+        if words and b" " not in words:
+            add((of(topic, words), physical, store_ms))
+        elif words:
+            found += [(of(topic, word), physical, store_ms) for word in words.split(b" ") if word]
     return found
-
-
-class KeyHashes:
-    """Hashes of `topic#key`: absolute value of Java's string hash, 0 where that is still negative."""
-
-    def __init__(self) -> None:
-        self._heads: dict[tuple[str, bytes], int] = {}
-
-    def of(self, topic: str, key: bytes) -> int:
-        """Hash of one key (UTF-8)."""
-        if not key.isascii():
-            return _absolute(java_string_hash(f"{topic}#{key.decode('utf-8', 'replace')}") & _MASK)
-        tail = key[-_TAIL:]
-        place = topic, key[:-_TAIL]
-        head = self._heads.get(place)
-        if head is None:
-            head = self._remember(place)
-        size = len(tail)
-        return _absolute((head * _POWER[size] + sum(map(mul, tail, _POWERS[size]))) & _MASK)
-
-    def _remember(self, place: tuple[str, bytes]) -> int:
-        if len(self._heads) >= _HEADS_MAX:
-            self._heads.clear()
-        head = java_string_hash(f"{place[0]}#{place[1].decode('ascii')}") & _MASK
-        self._heads[place] = head
-        return head
-
-    def of_records(self, records: Iterable[Record]) -> list[IndexedKey]:
-        """What the index holds of `records`, in their order. Rollback messages are not indexed."""
-        found: list[IndexedKey] = []
-        of = self.of
-        for physical, _, topic, _, _, _, store_ms, flags, properties in records:
-            if flags & SYS_FLAG_TRANSACTION_MASK == SYS_FLAG_ROLLBACK:
-                continue
-            for key in keys_of(properties):
-                found.append((of(topic, key), physical, store_ms))
-        return found
-
-
-def _absolute(value: int) -> int:
-    if value < _SIGN:
-        return value
-    return (_MASK + 1 - value) & 0x7FFFFFFF  # 0 for the one number whose absolute value does not fit

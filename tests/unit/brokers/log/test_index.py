@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from brokers.log.index import MessageIndex, open_index
+from brokers.log.index import TOGETHER, MessageIndex, open_index
+from brokers.log.index_file import Header
 from brokers.log.properties import encode_properties
 from brokers.log.records import Record
 from tests.unit.brokers.log.log_samples import NOW_MS, message, small_store
@@ -117,13 +118,23 @@ def _no_space(*_args: object) -> int:
 def test_a_full_disk_stops_the_index_and_nothing_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     index = opened(tmp_path)
     put(index, range(3))
+    index.settle()
     with monkeypatch.context() as full:
         full.setattr(os, "pwrite", _no_space)
         put(index, range(3, 6))
+        assert offsets(index, "u4") == []
     put(index, range(6, 8))
     assert index.position == 300
     put(index, range(3, 8))
     assert offsets(index, "u7") == [700]
+
+
+def test_few_messages_are_not_written_one_by_one_and_many_do_not_wait(tmp_path: Path) -> None:
+    index = opened(tmp_path, entries=10_000)
+    put(index, range(3))
+    assert index.newest == Header()
+    put(index, range(3, 3 + TOGETHER))
+    assert index.newest.end_offset == (2 + TOGETHER) * SIZE
 
 
 def test_files_of_deleted_messages_go_but_never_the_newest(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from brokers.log.index_file import ENTRY_BYTES, HEADER_BYTES, SLOT_BYTES, Header, IndexFile
-from brokers.log.index_keys import KeyHashes
+from brokers.log.index_keys import keys_of_records
 from brokers.log.scan import LogWalk
 from tests.unit.brokers.log.log_samples import GOLDEN
 
@@ -31,7 +31,7 @@ def test_a_real_log_gives_the_header_and_entries_of_the_real_index(tmp_path: Pat
     records = list(LogWalk(lambda at, count: log[at : at + count], 0, 7302, 1 << 24, check_body=True))
     file = IndexFile(tmp_path / "index", 20_000, 80_000)
     file.load_slots(sound=True)
-    file.append(KeyHashes().of_records(records))
+    file.append(keys_of_records(records))
     file.flush()
     written = (tmp_path / "index").read_bytes()
     assert len(written) == HEADER_BYTES + 20_000 * SLOT_BYTES + 80_000 * ENTRY_BYTES

@@ -1,11 +1,10 @@
 """What of a message is indexed, and under which number."""
 
-import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from brokers.log.index_keys import KeyHashes, keys_of
-from brokers.log.properties import encode_properties, java_string_hash
+from brokers.log.index_keys import key_hash, keys_of, keys_of_records
+from brokers.log.properties import decode_properties, encode_properties, java_string_hash
 from brokers.log.records import SYS_FLAG_COMMIT, SYS_FLAG_PREPARED, SYS_FLAG_ROLLBACK, Record
 
 
@@ -24,25 +23,34 @@ def test_the_unique_key_comes_first_then_each_word_of_the_keys() -> None:
     assert keys_of(b"") == []
 
 
-@given(st.text(min_size=1, max_size=60), st.text(alphabet=st.characters(codec="utf-8"), min_size=1, max_size=80))
+@given(st.text(min_size=1, max_size=60), st.one_of(st.text(max_size=80), st.text("0123456789ABCDEFabcz-_~ ", max_size=300)))
 def test_hashes_are_those_of_java(topic: str, key: str) -> None:
-    hashes = KeyHashes()
-    for _ in range(2):  # first and remembered
-        assert hashes.of(topic, key.encode()) == java_index_hash(f"{topic}#{key}")
+    assume(key.isascii() or not any(0xD800 <= ord(unit) < 0xE000 for unit in topic + key))
+    assert key_hash(topic, key.encode("utf-8", "surrogatepass")) == java_index_hash(f"{topic}#{key}")
 
 
-def test_many_clients_leave_the_memory_of_hashes_small_and_right(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("brokers.log.index_keys._HEADS_MAX", 3)
-    hashes = KeyHashes()
-    for number in range(20):
-        key = f"client{number}" + "0" * 12
-        assert hashes.of("T", key.encode()) == java_index_hash(f"T#{key}")
-    assert len(hashes._heads) <= 3
+def test_the_one_hash_without_absolute_value_is_zero() -> None:
+    powers = [31**place for place in reversed(range(8))]
+    rest = ((1 << 31) - (java_string_hash("T#") * 31**8 + 48 * sum(powers))) % (1 << 32)
+    key = "".join(chr(48 + rest // power % 31) for power in powers)
+    assert java_string_hash(f"T#{key}") == -(1 << 31)
+    assert key_hash("T", key.encode()) == 0
 
 
 def test_only_rollbacks_are_left_out() -> None:
-    of = KeyHashes().of_records
+    of = keys_of_records
     wanted = [(java_index_hash("T#u"), 700, 5)]
     for flags in (0, SYS_FLAG_PREPARED, SYS_FLAG_COMMIT):
         assert of([record(flags, UNIQ_KEY="u")]) == wanted
     assert of([record(SYS_FLAG_ROLLBACK, UNIQ_KEY="u"), record(TAGS="x")]) == []
+
+
+NAMES = st.sampled_from(["KEYS", "UNIQ_KEY", "MY_KEYS", "TAGS", "KEYS_OF"])
+
+
+@given(st.lists(st.tuples(NAMES, st.sampled_from(["", "a", "b c", "KEYS"])), max_size=6))
+def test_the_last_of_equal_names_wins_and_look_alikes_do_not_count(properties: list[tuple[str, str]]) -> None:
+    text = "".join(f"{name}\x01{value}\x02" for name, value in properties).encode()
+    known = decode_properties(text)
+    wanted = [known.get("UNIQ_KEY", ""), *known.get("KEYS", "").split(" ")]
+    assert keys_of(text) == [word.encode() for word in wanted if word]
