@@ -7,13 +7,15 @@ Refuses to know: response codes, subscriptions beyond a set of tag hashes, who a
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from enum import Enum
+from typing import NamedTuple
 
 from brokers.log import segments
 from brokers.log.commit_log import CommitLog
 from brokers.log.consume_queue import ENTRY_BYTES, FILLER_SIZE, ConsumeQueue, Entry
+from brokers.log.integrity import BadRecord, QueueCheck
 
 MESSAGES_MAX = 32
 BODY_BYTES_MAX = 262_144
@@ -36,11 +38,16 @@ class GetStatus(Enum):
     NO_MATCHED_LOGIC_QUEUE = "NO_MATCHED_LOGIC_QUEUE"
     OFFSET_TOO_SMALL = "OFFSET_TOO_SMALL"
     OFFSET_OVERFLOW_BADLY = "OFFSET_OVERFLOW_BADLY"
+    # Not one of RocketMQ's: the next message is damaged here.
+    RECORD_REFUSED = "RECORD_REFUSED"
 
 
 @dataclass(frozen=True, slots=True)
 class GetResult:
-    """`body`: the stored messages one behind the other. Offsets are slots of the queue."""
+    """`body`: the stored messages one behind the other. Offsets are slots of the queue.
+
+    `refused`: the message at `next_offset` is damaged; what is in front of it is answered, itself it never is.
+    """
 
     status: GetStatus
     next_offset: int
@@ -48,15 +55,28 @@ class GetResult:
     max_offset: int
     body: bytes = b""
     messages: int = 0
+    refused: BadRecord | None = None
 
 
-def get_messages(
-    log: CommitLog, queue: ConsumeQueue | None, offset: int, max_messages: int, codes: Collection[int] | None, memory_bytes: int
-) -> GetResult:
+class Selection(NamedTuple):
+    """What a read will give: slots and entries, and the slot behind the last one examined."""
+
+    queue: ConsumeQueue
+    check: QueueCheck
+    chosen: list[tuple[int, Entry]]
+    next_offset: int
+    low: int
+    high: int
+
+
+def select(
+    log: CommitLog, queue: ConsumeQueue | None, offset: int, max_messages: int, codes: Collection[int] | None,
+    memory_bytes: int, check: QueueCheck,
+) -> GetResult | Selection:  # fmt: skip
     """Messages of `queue` from slot `offset`: at most `max_messages`, filtered by the low 32 bits of tags codes.
 
     `codes` None or empty = all (signed 32-bit Java hashes). Messages further than `memory_bytes` behind the log's end
-    count as cold and get the smaller limits.
+    count as cold and get the smaller limits. A result when there is nothing to read.
     """
     if queue is None:
         return GetResult(GetStatus.NO_MATCHED_LOGIC_QUEUE, 0, 0, 0)
@@ -76,12 +96,32 @@ def get_messages(
     chosen, next_offset = _select(entries, offset, max_messages, codes, log.end_offset - memory_bytes)
     if not chosen:
         return GetResult(GetStatus.NO_MATCHED_MESSAGE, next_offset, low, high)
-    body = _read_bodies(log, [entry for _, entry in chosen])
-    if not body:
-        return GetResult(GetStatus.MESSAGE_WAS_REMOVING, _behind_file(log, queue, *chosen[0]), low, high)
-    if len(body) < len(chosen):
-        next_offset = chosen[len(body)][0]  # what could not be read now is asked for again
-    return GetResult(GetStatus.FOUND, next_offset, low, high, b"".join(body), len(body))
+    return Selection(queue, check, chosen, next_offset, low, high)
+
+
+def get_messages(
+    log: CommitLog, queue: ConsumeQueue | None, offset: int, max_messages: int, codes: Collection[int] | None,
+    memory_bytes: int, check: QueueCheck,
+) -> GetResult:  # fmt: skip
+    """`select`, and what it chose, read at once."""
+    selection = select(log, queue, offset, max_messages, codes, memory_bytes, check)
+    return selection if isinstance(selection, GetResult) else answer(log, selection, fetch(log.read, log.file_bytes, selection))
+
+
+def answer(log: CommitLog, selection: Selection, fetched: Fetched) -> GetResult:
+    """What came of the reading of a selection."""
+    queue, _, chosen, next_offset, low, high = selection
+    pieces, count, refused = fetched
+    if refused is not None and not log.min_offset <= refused.place.offset < log.end_offset:
+        refused = None  # deleted, not damaged
+    if count < len(chosen):
+        slot, entry = chosen[count]
+        if count == 0 and refused is None:
+            return GetResult(GetStatus.MESSAGE_WAS_REMOVING, _behind_file(log, queue, slot, entry), low, high)
+        if count == 0:
+            return GetResult(GetStatus.RECORD_REFUSED, slot, low, high, refused=refused)
+        next_offset = slot  # what could not be read now is asked for again
+    return GetResult(GetStatus.FOUND, next_offset, low, high, b"".join(pieces), count, refused)
 
 
 def _behind_file(log: CommitLog, queue: ConsumeQueue, slot: int, entry: Entry) -> int:
@@ -116,27 +156,70 @@ def _low_32(value: int) -> int:
     return ((value + 0x80000000) & 0xFFFFFFFF) - 0x80000000
 
 
-def _read_bodies(log: CommitLog, entries: list[Entry]) -> list[bytes | memoryview]:
-    """Bytes of the messages, with one read for those that lie close together. Stops at the first that is not readable."""
-    bodies: list[bytes | memoryview] = []
+class Fetched(NamedTuple):
+    """The bytes of the first `count` of the chosen messages, and why the next one is not among them."""
+
+    pieces: list[memoryview]
+    count: int
+    refused: BadRecord | None
+
+
+def fetch(read: Callable[[int, int], bytes], file_bytes: int, selection: Selection) -> Fetched:
+    """Reads and checks what was chosen, with one read for messages that lie close together. May run on any thread."""
+    chosen, problem = selection.chosen, selection.check.problem
+    pieces: list[memoryview] = []
+    for first, stop in spans(chosen, file_bytes):
+        start, last = chosen[first][1].physical_offset, chosen[stop - 1][1]
+        data, why = _read(read, start, last.physical_offset + last.size - start)
+        begin = end = 0  # a row of messages without anything between them
+        for number in range(first, stop):
+            slot, (physical, size, _) = chosen[number]
+            at = physical - start
+            reason = problem(data, at, slot, physical, size)
+            if reason:
+                if why and stop - first > 1:  # the disk refused all of it: one by one
+                    return _one_by_one(read, selection, pieces, number)
+                pieces.append(data[begin:end])
+                return Fetched(pieces, number, BadRecord(selection.check.place(slot, physical, size), why or reason))
+            if at != end:
+                pieces.append(data[begin:end])
+                begin = at
+            end = at + size
+        pieces.append(data[begin:end])
+    return Fetched(pieces, len(chosen), None)
+
+
+def _one_by_one(read: Callable[[int, int], bytes], selection: Selection, pieces: list[memoryview], number: int) -> Fetched:
+    for slot, entry in selection.chosen[number:]:
+        alone = fetch(read, 1 << 62, selection._replace(chosen=[(slot, entry)]))
+        pieces += alone.pieces
+        if alone.refused is not None:
+            return Fetched(pieces, number, alone.refused)
+        number += 1
+    return Fetched(pieces, number, None)
+
+
+def _read(read: Callable[[int, int], bytes], offset: int, count: int) -> tuple[memoryview, str]:
+    try:
+        return memoryview(read(offset, count)), ""
+    except OSError as error:
+        return memoryview(b""), f"it cannot be read: {error.strerror or error}"
+
+
+def spans(chosen: list[tuple[int, Entry]], file_bytes: int) -> list[tuple[int, int]]:
+    """[first, stop) of the messages that one read gives: near to each other and in one file."""
+    found: list[tuple[int, int]] = []
     at = 0
-    while at < len(entries):
-        first = entries[at].physical_offset
+    while at < len(chosen):
+        first = chosen[at][1].physical_offset
+        file_end = segments.file_start(first, file_bytes) + file_bytes
+        limit = min(first + READ_SPAN_BYTES, file_end)
         stop = at + 1
-        while stop < len(entries):
-            physical, size, _ = entries[stop]
-            if physical + size - first > READ_SPAN_BYTES or physical // log.file_bytes != first // log.file_bytes:
-                break
+        while stop < len(chosen) and chosen[stop][1].physical_offset + chosen[stop][1].size <= limit:
             stop += 1
-        last = entries[stop - 1]
-        data = memoryview(log.read(first, last.physical_offset + last.size - first))
-        for physical, size, _ in entries[at:stop]:
-            body = data[physical - first : physical - first + size]
-            if len(body) < size:
-                return bodies
-            bodies.append(body)
+        found.append((at, stop))
         at = stop
-    return bodies
+    return found
 
 
 def offset_by_time(log: CommitLog, queue: ConsumeQueue, timestamp_ms: int, *, upper: bool) -> int:

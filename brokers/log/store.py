@@ -23,6 +23,7 @@ from brokers.log.consume_queue import ConsumeQueues
 from brokers.log.disk_space import Spare, full_disk_told
 from brokers.log.dispatch import Dispatcher, QueueGrowth
 from brokers.log.index import ENTRIES_MAX_DEFAULT, SLOTS_DEFAULT, MessageIndex, open_index
+from brokers.log.integrity import QueueCheck
 from brokers.log.open_files import OPEN_FILES_MAX, sync_files
 from brokers.log.query import GetResult
 from brokers.log.records import MessageFields, RecordError
@@ -214,7 +215,8 @@ class MessageStore:
     ) -> GetResult:
         """Messages of a queue from `offset` with the store results of 4.5; `codes`: tag hashes, None or empty = all."""
         queue = self.queues.get(topic, queue_id)
-        return query.get_messages(self.log, queue, offset, max_messages, codes, self._memory_bytes)
+        check = QueueCheck(topic, queue_id)
+        return query.get_messages(self.log, queue, offset, max_messages, codes, self._memory_bytes, check)
 
     def queue_bounds(self, topic: str, queue_id: int) -> tuple[int, int]:
         """(min, max) offset of a queue, (0, 0) when it was never written."""

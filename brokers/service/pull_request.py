@@ -65,6 +65,8 @@ def code_of(status: str, queue_offset: int) -> ResponseCode:
             return ResponseCode.PULL_NOT_FOUND if queue_offset == 0 else ResponseCode.PULL_OFFSET_MOVED
         case "OFFSET_TOO_SMALL" | "OFFSET_OVERFLOW_BADLY" | "OFFSET_RESET":
             return ResponseCode.PULL_OFFSET_MOVED
+        case "RECORD_REFUSED":
+            return ResponseCode.SYSTEM_ERROR  # clients ask again from the same offset, a little later
         case _:
             raise ValueError(f"{status} is no result of a read")
 

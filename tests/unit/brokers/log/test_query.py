@@ -8,11 +8,14 @@ import pytest
 
 from brokers.log import query
 from brokers.log.commit_log import CommitLog
+from brokers.log.integrity import QueueCheck
 from brokers.log.properties import java_string_hash
 from brokers.log.query import GetStatus
 from brokers.log.records import decode_messages
 from brokers.log.store import MessageStore, StoreConfig
 from tests.unit.brokers.log.log_samples import NOW_MS, bodies, encoded, message, sized, small_store
+
+CHECK = QueueCheck("T", 0)
 
 
 def roomy_store(root: Path) -> MessageStore:
@@ -120,7 +123,7 @@ def test_cold_messages_come_in_smaller_portions(tmp_path: Path) -> None:
     store = roomy_store(tmp_path)
     fill(store, 40)
     queue = store.queues.get("T", 0)
-    assert query.get_messages(store.log, queue, 0, 32, None, memory_bytes=0).messages == 8
+    assert query.get_messages(store.log, queue, 0, 32, None, 0, CHECK).messages == 8
 
 
 def test_messages_far_apart_and_in_several_files_are_read(tmp_path: Path) -> None:
@@ -147,6 +150,7 @@ class TrimmedLog:
         self.file_bytes, self.min_offset, self.end_offset = log.file_bytes, log.min_offset, log.end_offset
 
     def read(self, offset: int, count: int) -> bytes:
+        self.min_offset = self._gone_below
         return b"" if offset < self._gone_below else self._log.read(offset, count)
 
 
@@ -155,7 +159,7 @@ def test_behind_deleted_messages_reading_goes_on_with_the_next_log_file_and_skip
     fill(store, 60)
     queue = store.queues.get("T", 0)
     assert queue is not None and len(store.log.file_starts) > 1
-    answer = query.get_messages(TrimmedLog(store.log, 4096), queue, 2, 32, None, 0)  # type: ignore[arg-type]
+    answer = query.get_messages(TrimmedLog(store.log, 4096), queue, 2, 32, None, 0, CHECK)  # type: ignore[arg-type]
     assert answer.status is GetStatus.MESSAGE_WAS_REMOVING
     first = decode_messages(store.query("T", 0, answer.next_offset, 1).body)[0]
     last_gone = decode_messages(store.query("T", 0, answer.next_offset - 1, 1).body)[0]
@@ -174,7 +178,7 @@ def test_messages_that_cannot_be_read_now_are_not_passed_over(tmp_path: Path) ->
             reads.append(offset)
             return store.read_log(offset, count) if len(reads) == 1 else b""
 
-    answer = query.get_messages(Once(), store.queues.get("T", 0), 30, 32, None, 1 << 30)  # type: ignore[arg-type]
+    answer = query.get_messages(Once(), store.queues.get("T", 0), 30, 32, None, 1 << 30, CHECK)  # type: ignore[arg-type]
     assert len(reads) == 2
     assert answer.status is GetStatus.FOUND
     assert answer.next_offset == 30 + answer.messages == 30 + len(decode_messages(answer.body))

@@ -26,7 +26,7 @@ def test_hostile_numbers_are_bounded() -> None:
 @pytest.mark.parametrize(
     ("status", "offset", "code"),
     [
-        ("FOUND", 5, 0), ("NO_MATCHED_MESSAGE", 5, 20), ("MESSAGE_WAS_REMOVING", 5, 20), ("OFFSET_FOUND_NULL", 5, 19),
+        ("FOUND", 5, 0), ("NO_MATCHED_MESSAGE", 5, 20), ("MESSAGE_WAS_REMOVING", 5, 20), ("OFFSET_FOUND_NULL", 5, 19), ("RECORD_REFUSED", 5, 1),
         ("OFFSET_OVERFLOW_ONE", 5, 19), ("NO_MESSAGE_IN_QUEUE", 0, 19), ("NO_MESSAGE_IN_QUEUE", 1, 21),
         ("NO_MATCHED_LOGIC_QUEUE", 0, 19), ("NO_MATCHED_LOGIC_QUEUE", 1, 21), ("OFFSET_TOO_SMALL", 5, 21),
         ("OFFSET_OVERFLOW_BADLY", 5, 21), ("OFFSET_RESET", 5, 21),
