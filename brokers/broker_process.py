@@ -46,6 +46,7 @@ from brokers.service.client_service import ClientService
 from brokers.service.clock import Clock
 from brokers.service.forward import Forwarder
 from brokers.service.metadata_sync import MetadataSync
+from brokers.service.repair import Repairs
 from brokers.service.role_view import RoleView
 from brokers.service.send import Mastership, SendService
 from brokers.service.table_files import TableFiles
@@ -141,9 +142,10 @@ class BrokerProcess:
             tables, roles, self.client, self.clock, self.switch.other_members, self.name_servers.register,
             config.auto_create_topics,
         )  # fmt: skip
+        self.repairs = Repairs(self.store, self.client, self.switch.holders, self.reporter.report, self.clock)
         self.service = ClientService(
-            self.store, tables, roles, self.clock, self.forwarder, self.changes, self._make_sends, self.name_servers.changed
-        )
+            self.store, tables, roles, self.clock, self.forwarder, self.changes, self._make_sends, self.name_servers.changed, self.repairs
+        )  # fmt: skip
         self.switch.wire(self.service, self.changes, self.name_servers)
         self.sync = MetadataSync(tables, roles, self.client, config.metadata_sync_ms, self.changes.take_over)
         self.upkeep = Upkeep(self.store, tables, self.replica.storage_failed, self.service.confirmed)
@@ -281,7 +283,7 @@ class BrokerProcess:
             await asyncio.sleep(0)
         for server in self._servers:
             await server.close()
-        await self.membership.close()
+        await asyncio.gather(self.membership.close(), self.repairs.close())
         await self.client.close()
         await self.reporter.close()
         try:

@@ -85,6 +85,11 @@ class RoleSwitch:
         addresses = self._addresses()
         return {member: addresses.get(member, "") for member in core.acknowledging_members if member != core.broker_id}
 
+    def holders(self) -> list[str]:
+        """Who else has every confirmed message: the master first, then the other members."""
+        found = [self._roles.master_address] if self._roles.master_address and not self._roles.serving else []
+        return list(dict.fromkeys([*found, *(address for address in self.other_members().values() if address)]))
+
     def mastership(self) -> Mastership:
         """What this broker leads, for those of its replicas that have not found it yet."""
         core, config = self._core, self._config

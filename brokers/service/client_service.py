@@ -20,6 +20,8 @@ from brokers.service.groups import ClientGroups
 from brokers.service.offset_requests import OffsetRequests
 from brokers.service.pull import PullService
 from brokers.service.pull_request import SUSPEND_MS_MAX
+from brokers.service.query_requests import QueryRequests
+from brokers.service.repair import Repairs
 from brokers.service.role_view import RoleView
 from brokers.service.send import SendService
 from brokers.service.table_files import TableFiles
@@ -39,12 +41,14 @@ class ClientService:
     def __init__(
         self, store: MessageStore, tables: TableFiles, roles: RoleView, clock: Clock, forwarder: Forwarder,
         changes: TopicChanges, make_sends: Callable[..., SendService], routes_changed: Callable[[], None],
+        repairs: Repairs | None = None,
     ) -> None:  # fmt: skip
         self._store, self._tables, self._roles, self._clock = store, tables, roles, clock
         self._forwarder, self._changes, self._routes_changed = forwarder, changes, routes_changed
         self.groups = ClientGroups()
         self.clients = ClientRequests(self.groups, clock, self.ensure_groups, tables.groups.notify_enabled)
-        self.pulls = PullService(store, tables, self.groups, clock)
+        self.pulls = PullService(store, tables, self.groups, clock, repairs)
+        self._queries = QueryRequests(store, (lambda bad, found_by: None) if repairs is None else repairs.wanted)
         self.sends = make_sends(not_serving=self._not_serving, create_topic=changes.on_first_send, unheld_topics=changes.unheld)
         self._offsets = OffsetRequests(store, tables, clock)
         self._topics = TopicRequests(tables, changes, clock, self._groups_changed)
@@ -61,7 +65,7 @@ class ClientService:
             table[code] = master(self.pulls.serve, pull_timeout_ms, repeatable=True)
         for code, handler in self._offsets.handlers.items():
             table[code] = master(handler, repeatable=True)
-        table |= self.clients.handlers
+        table |= self.clients.handlers | self._queries.handlers
         table |= {
             RequestCode.LOCK_BATCH_MQ: master(self.clients.lock, repeatable=True),
             RequestCode.UNLOCK_BATCH_MQ: master(self.clients.unlock, repeatable=True),

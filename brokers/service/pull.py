@@ -17,6 +17,7 @@ from brokers.service.clock import Clock
 from brokers.service.groups import ClientGroups
 from brokers.service.long_polling import HeldPull, HeldPulls
 from brokers.service.pull_request import PullRequest, answer_ext, code_of, parse
+from brokers.service.repair import Repairs
 from brokers.service.request_fields import BadField
 from brokers.service.send_request import Refusal
 from brokers.service.subscriptions import BadExpression
@@ -38,8 +39,10 @@ class Reader:
 class PullService:
     """Reads queues for consumers."""
 
-    def __init__(self, store: MessageStore, tables: TableFiles, groups: ClientGroups, clock: Clock) -> None:
-        self._store, self._tables, self._groups, self._clock = store, tables, groups, clock
+    def __init__(
+        self, store: MessageStore, tables: TableFiles, groups: ClientGroups, clock: Clock, repairs: Repairs | None = None
+    ) -> None:
+        self._store, self._tables, self._groups, self._clock, self._repairs = store, tables, groups, clock, repairs
         self.held = HeldPulls()
 
     def serve(self, connection: Connection, request: RemotingCommand) -> Answer:
@@ -108,20 +111,30 @@ class PullService:
     def _query(self, reader: Reader) -> GetResult:
         pull = reader.pull
         result = self._store.query(pull.topic, pull.queue_id, pull.queue_offset, pull.max_messages, reader.codes)
+        if result.refused is not None and self._repairs is not None:
+            self._repairs.wanted(result.refused, "pull")
         if result.status in (GetStatus.OFFSET_OVERFLOW_BADLY, GetStatus.NO_MATCHED_LOGIC_QUEUE, GetStatus.NO_MESSAGE_IN_QUEUE):
             if self._store.confirm_offset < self._store.log_end:
                 # A new master confirms again what the old one had: until then the consumer is not ahead, this broker is behind.
                 return replace(result, status=GetStatus.OFFSET_OVERFLOW_ONE, next_offset=pull.queue_offset)
         return result
 
-    def _read(self, reader: Reader, deadline_ms: int | None) -> RemotingCommand | None:
+    def _read(self, reader: Reader, deadline_ms: int | None) -> Answer:
         result = self._query(reader)
+        if result.status is GetStatus.RECORD_REFUSED and self._repairs is not None:
+            return self._after_repair(self._repairs, reader, result)
         code = code_of(result.status.value, reader.pull.queue_offset)
         if code == ResponseCode.PULL_NOT_FOUND and deadline_ms is not None:
             pull = reader.pull
             held = HeldPull(pull.topic, pull.queue_id, pull.queue_offset, deadline_ms, reader.connection.id, reader)
             if self.held.hold(held):
                 return None
+        return self._response(reader, result)
+
+    async def _after_repair(self, repairs: Repairs, reader: Reader, result: GetResult) -> RemotingCommand:
+        """The next message is damaged here: it may be sound in a moment, and nothing behind it is given before."""
+        if result.refused is not None and await repairs.waited(result.refused, "pull"):
+            result = self._query(reader)
         return self._response(reader, result)
 
     def _look_again(self, held: HeldPull) -> None:
@@ -138,5 +151,7 @@ class PullService:
 
     def _response(self, reader: Reader, result: GetResult) -> RemotingCommand:
         code = code_of(result.status.value, reader.pull.queue_offset)
+        if result.status is GetStatus.RECORD_REFUSED:
+            return reader.request.reply(code, remark=f"message {result.next_offset} of the queue is damaged here; it is being fetched")
         ext = answer_ext(result.next_offset, result.min_offset, result.max_offset)
         return reader.request.reply(code, ext, result.body, remark=result.status.value)

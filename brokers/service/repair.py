@@ -1,0 +1,123 @@
+"""Damaged messages: told once, fetched from another member of the set, put back in their place.
+
+Responsible for: one repair at a time for each message, whom to ask, that only sound bytes get in.
+Refuses to know: who found the damage, how a message is checked, who is a member.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+
+from brokers.log.commit_log import LogError
+from brokers.log.integrity import BadRecord, Place
+from brokers.log.patch import patch
+from brokers.log.store import MessageStore
+from brokers.remoting.client import RemotingClient
+from brokers.remoting.codes import RequestCode, ResponseCode
+from brokers.remoting.command import RemotingCommand
+from brokers.remoting.connection import RemotingError
+from brokers.service.clock import Clock
+
+CALL_TIMEOUT_MS = 3_000
+# A message nobody could give is asked for again at most this often, while somebody wants it.
+RETRY_MS = 5_000
+WAIT_MS = 1_000
+BAD_MAX = 10_000
+
+_log = logging.getLogger(__name__)
+
+Report = Callable[[str, dict[str, object]], None]
+
+
+class Repairs:
+    """`sources()`: addresses of members that hold all confirmed messages, this broker not among them."""
+
+    def __init__(
+        self, store: MessageStore, client: RemotingClient, sources: Callable[[], Sequence[str]], report: Report, clock: Clock
+    ) -> None:
+        self._store, self._client, self._sources, self._report, self._clock = store, client, sources, report, clock
+        self._bad: dict[int, int] = {}  # offset of each message known to be damaged -> when to try again
+        self._running: dict[int, asyncio.Task[bool]] = {}
+        self.refused = self.repaired = 0
+
+    @property
+    def damaged(self) -> int:
+        """Messages known to be damaged at present."""
+        return len(self._bad)
+
+    def wanted(self, bad: BadRecord, found_by: str) -> asyncio.Task[bool] | None:
+        """Begins the repair unless it is under way or was tried just now. True in the end: the message is sound."""
+        offset = bad.place.offset
+        if offset not in self._bad and len(self._bad) < BAD_MAX:
+            self._told(bad, found_by)
+        running = self._running.get(offset)
+        if running is None and self._clock.now_ms() >= self._bad.get(offset, 0):
+            running = self._running[offset] = asyncio.ensure_future(self._repair(bad.place))
+            running.add_done_callback(lambda _: self._running.pop(offset, None))
+        return running
+
+    async def waited(self, bad: BadRecord, found_by: str) -> bool:
+        """`wanted`, and whether the message is sound within a second."""
+        running = self.wanted(bad, found_by)
+        if running is None:
+            return False
+        done, _ = await asyncio.wait({running}, timeout=WAIT_MS / 1000)
+        return bool(done) and not running.cancelled() and running.result()
+
+    def _told(self, bad: BadRecord, found_by: str) -> None:
+        place = bad.place
+        self._bad[place.offset] = 0
+        self.refused += 1
+        _log.error("message at %d (%d bytes) is damaged and not served: %s", place.offset, place.size, bad.reason)
+        queue_id = -1 if place.queue_id is None else place.queue_id
+        topic = place.topic.decode("utf-8", "replace")
+        fields = {"offset": place.offset, "size": place.size, "topic": topic, "queue_id": queue_id}
+        self._report("RecordRefused", {**fields, "reason": bad.reason, "found_by": found_by})
+
+    async def _repair(self, place: Place) -> bool:
+        for address in self._sources():
+            data = await self._fetched(address, place)
+            if data is not None and await self._put_back(address, place, data):
+                return True
+        if place.offset in self._bad:
+            self._bad[place.offset] = self._clock.now_ms() + RETRY_MS
+        return False
+
+    async def _fetched(self, address: str, place: Place) -> bytes | None:
+        """What a replica of ours answers 19011 with, or one of Java's 33."""
+        where = {"offset": str(place.offset)}
+        try:
+            request = RemotingCommand.request(RequestCode.REGENT_READ_LOG, {**where, "count": str(place.size)})
+            answer = await self._client.call(address, request, CALL_TIMEOUT_MS)
+            if answer.code == ResponseCode.REQUEST_CODE_NOT_SUPPORTED:
+                request = RemotingCommand.request(RequestCode.VIEW_MESSAGE_BY_ID, where)
+                answer = await self._client.call(address, request, CALL_TIMEOUT_MS)
+        except RemotingError as error:
+            _log.info("asking %s for the message at %d: %s", address, place.offset, error)
+            return None
+        return answer.body if answer.code == ResponseCode.SUCCESS else None
+
+    async def _put_back(self, address: str, place: Place, data: bytes) -> bool:
+        store = self._store
+        try:
+            sync = patch(store.log, place, data, store.confirm_offset)
+            if sync is None:
+                return False
+            await asyncio.to_thread(sync)
+        except (OSError, LogError) as error:
+            _log.error("the message at %d cannot be repaired: %s", place.offset, error)
+            return False
+        self._bad.pop(place.offset, None)
+        self.repaired += 1
+        _log.warning("message at %d repaired from %s", place.offset, address)
+        self._report("RecordRepaired", {"offset": place.offset, "size": place.size, "source": address})
+        return True
+
+    async def close(self) -> None:
+        """Ends what is under way."""
+        tasks: list[Awaitable[bool]] = list(self._running.values())
+        for task in self._running.values():
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)

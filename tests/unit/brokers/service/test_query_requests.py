@@ -1,0 +1,87 @@
+"""12, 33 and 19011 as their callers see them."""
+
+from dataclasses import replace
+from pathlib import Path
+
+from brokers.log.integrity import BadRecord
+from brokers.log.properties import encode_properties
+from brokers.log.records import decode_messages
+from brokers.log.store import MessageStore, StoreConfig
+from brokers.remoting.command import RemotingCommand
+from brokers.service.query_requests import QueryRequests
+from tests.unit.brokers.log.log_samples import NOW_MS, message
+from tests.unit.brokers.log.test_patch import flip
+
+
+class Asked:
+    def __init__(self, root: Path, *, index: bool = True, count: int = 70) -> None:
+        self.store = MessageStore(root, StoreConfig(log_file_bytes=1 << 16, message_index=index))
+        self.offsets = []
+        for number in range(count):
+            properties = encode_properties({"UNIQ_KEY": f"u{number % 50}", "KEYS": "all"})
+            put = self.store.put(replace(message(body=b"%d" % number), properties=properties), NOW_MS + number)
+            self.offsets.append(put.physical_offset)
+        self.store.dispatch_to(self.store.log_end)
+        self.told: list[tuple[BadRecord, str]] = []
+        self.requests = QueryRequests(self.store, lambda bad, found_by: self.told.append((bad, found_by)))
+
+    def ask(self, code: int, **ext: object) -> RemotingCommand:
+        request = RemotingCommand.request(code, {key: str(value) for key, value in ext.items()})
+        return self.requests.handlers[code](None, request)  # type: ignore[arg-type]
+
+    def query(self, key: str, **others: object) -> RemotingCommand:
+        ext = {"topic": "T", "key": key, "maxNum": 100, "beginTimestamp": 0, "endTimestamp": 1 << 50}
+        return self.ask(12, **(ext | others))
+
+
+def test_a_key_query_gives_at_most_64_newest_first_and_how_far_the_index_is(tmp_path: Path) -> None:
+    asked = Asked(tmp_path)
+    answer = asked.query("all")
+    found = [int(read.fields.body) for read in decode_messages(answer.body)]
+    assert (answer.code, found) == (0, list(range(69, 5, -1)))
+    assert answer.ext == {"indexLastUpdateTimestamp": str(NOW_MS + 69), "indexLastUpdatePhyoffset": str(asked.offsets[69])}
+    assert len(decode_messages(asked.query("all", maxNum=3).body)) == 3
+
+
+def test_a_unique_key_finds_its_message_whatever_number_was_asked_for(tmp_path: Path) -> None:
+    asked = Asked(tmp_path)
+    answer = asked.query("u3", _UNIQUE_KEY_QUERY="true", maxNum=0)
+    assert [read.fields.body for read in decode_messages(answer.body)] == [b"53", b"3"]
+
+
+def test_nothing_found_is_answered_22_and_a_missing_field_1(tmp_path: Path) -> None:
+    asked = Asked(tmp_path)
+    absent = asked.query("absent")
+    assert (absent.code, absent.remark) == (22, "can not find message, maybe time range not correct")
+    assert absent.ext["indexLastUpdatePhyoffset"] == str(asked.offsets[69])
+    assert asked.ask(12, topic="T").code == asked.ask(33).code == asked.ask(19011, offset=0).code == 1
+
+
+def test_without_an_index_there_is_nothing_to_find(tmp_path: Path) -> None:
+    assert Asked(tmp_path, index=False).query("all").code == 22
+
+
+def test_a_message_is_viewed_by_its_place(tmp_path: Path) -> None:
+    asked = Asked(tmp_path)
+    answer = asked.ask(33, offset=asked.offsets[7], topic="T")
+    assert (answer.code, [read.fields.body for read in decode_messages(answer.body)]) == (0, [b"7"])
+    wrong = asked.ask(33, offset=asked.offsets[7] + 1)
+    assert (wrong.code, wrong.remark) == (1, f"can not find message by the offset, {asked.offsets[7] + 1}")
+
+
+def test_damage_is_told_and_never_given(tmp_path: Path) -> None:
+    asked = Asked(tmp_path, count=3)
+    flip(tmp_path, asked.offsets[1] + 88)
+    assert [read.fields.body for read in decode_messages(asked.query("all").body)] == [b"2", b"0"]
+    assert asked.ask(33, offset=asked.offsets[1]).code == 1
+    assert [(bad.place.offset, by) for bad, by in asked.told] == [(asked.offsets[1], "query"), (asked.offsets[1], "view")]
+
+
+def test_replicas_get_confirmed_bytes_only(tmp_path: Path) -> None:
+    asked = Asked(tmp_path, count=3)
+    size = asked.offsets[1]
+    assert asked.ask(19011, offset=size, count=size).body == asked.store.read_log(size, size)
+    asked.store.put(message(), NOW_MS)
+    beyond = asked.store.log_end - 1
+    for offset, count in ((beyond, 2), (-1, 2), (0, 0), (0, 1 << 40)):
+        assert asked.ask(19011, offset=offset, count=count).code == 22

@@ -1,0 +1,150 @@
+"""Damaged messages are fetched from another replica; until then nobody gets them, nor what stands behind them."""
+
+import asyncio
+from pathlib import Path
+
+from brokers.log.integrity import BadRecord
+from brokers.log.records import decode_messages
+from brokers.remoting.client import RemotingClient
+from brokers.remoting.command import RemotingCommand
+from brokers.remoting.connection import Connection
+from brokers.remoting.server import Dispatcher, RemotingServer
+from brokers.service import repair
+from brokers.service.clock import Clock
+from brokers.service.query_requests import QueryRequests
+from brokers.service.repair import Repairs
+from brokers.service.topics import TopicConfig
+from tests.support.brokers import pull_request
+from tests.support.client_service import Desk
+from tests.unit.brokers.log.log_samples import NOW_MS, bodies, message, small_store
+from tests.unit.brokers.log.test_patch import flip
+
+COUNT = 5
+
+
+class Pair:
+    """A replica with a damaged message and another that has it. `java`: the other one knows 33 only."""
+
+    def __init__(self, root: Path, *, java: bool = False) -> None:
+        self.root = root
+        self.stores = []
+        for name in ("own", "other"):
+            store = small_store(root / name)
+            self.offsets = [store.put(message(body=b"%d" % number), NOW_MS).physical_offset for number in range(COUNT)]
+            store.dispatch_to(store.log_end)
+            self.stores.append(store)
+        handlers = dict(QueryRequests(self.stores[1], lambda bad, found_by: None).handlers)
+        if java:
+            del handlers[19011]
+        self.asked: list[int] = []
+        self.server = RemotingServer(Dispatcher({code: self._counted(handler) for code, handler in handlers.items()}))
+        self.client, self.events = RemotingClient(), []
+        self.sources: list[str] = []
+        self.repairs = Repairs(self.stores[0], self.client, lambda: self.sources, self._report, Clock())
+
+    def _counted(self, handler):  # type: ignore[no-untyped-def]
+        def handle(connection: Connection, request: RemotingCommand) -> RemotingCommand:
+            self.asked.append(request.code)
+            return handler(connection, request)
+
+        return handle
+
+    def _report(self, kind: str, fields: dict[str, object]) -> None:
+        self.events.append((kind, fields))
+
+    async def __aenter__(self) -> "Pair":
+        await self.server.start()
+        self.sources = [f"127.0.0.1:{self.server.port}"]
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.repairs.close()
+        await self.client.close()
+        await self.server.close()
+
+    def damage(self, number: int, at: int = 88) -> BadRecord:
+        flip(self.root / "own", self.offsets[number] + at)
+        answer = self.stores[0].query("T", 0, 0, 32)
+        assert answer.refused is not None and answer.next_offset == number
+        return answer.refused
+
+
+async def test_a_damaged_message_is_told_and_put_back(tmp_path: Path) -> None:
+    async with Pair(tmp_path) as pair:
+        bad = pair.damage(2)
+        assert await pair.repairs.waited(bad, "pull")
+        assert bodies(pair.stores[0]) == [b"0", b"1", b"2", b"3", b"4"]
+        refused, repaired = pair.events
+        where = {"offset": pair.offsets[2], "size": bad.place.size}
+        assert refused == ("RecordRefused", {**where, "topic": "T", "queue_id": 0, "reason": bad.reason, "found_by": "pull"})
+        assert repaired == ("RecordRepaired", {**where, "source": pair.sources[0]})
+        assert (pair.repairs.refused, pair.repairs.repaired, pair.repairs.damaged) == (1, 1, 0)
+
+
+async def test_every_place_that_shows_damage_is_healed(tmp_path: Path) -> None:
+    async with Pair(tmp_path) as pair:
+        for at in (0, 4, 8, 15, 27, 35, 87, 88, 89, 90, 92):
+            assert await pair.repairs.waited(pair.damage(2, at), "pull"), at
+        assert len(bodies(pair.stores[0])) == COUNT
+
+
+async def test_a_java_replica_is_asked_for_the_message_by_its_place(tmp_path: Path) -> None:
+    async with Pair(tmp_path, java=True) as pair:
+        assert await pair.repairs.waited(pair.damage(1), "pull")
+        assert pair.asked == [33]
+        assert len(bodies(pair.stores[0])) == COUNT
+
+
+async def test_a_replica_that_is_damaged_too_or_away_helps_nothing_and_is_not_asked_all_the_time(tmp_path: Path) -> None:
+    async with Pair(tmp_path) as pair:
+        bad = pair.damage(1)
+        flip(tmp_path / "other", pair.offsets[1] + 89)
+        pair.sources = ["127.0.0.1:1", *pair.sources]
+        assert not await pair.repairs.waited(bad, "pull")
+        assert not await pair.repairs.waited(bad, "pull")
+        assert pair.asked == [19011]
+        assert [kind for kind, _ in pair.events] == ["RecordRefused"]
+        assert pair.stores[0].query("T", 0, 1, 32).messages == 0
+
+
+async def test_a_repair_many_wait_for_is_done_once(tmp_path: Path) -> None:
+    async with Pair(tmp_path) as pair:
+        bad = pair.damage(3)
+        assert all(await asyncio.gather(*(pair.repairs.waited(bad, "pull") for _ in range(20))))
+        assert pair.asked == [19011]
+
+
+async def test_a_slow_replica_keeps_nobody_longer_than_a_moment(tmp_path: Path, monkeypatch) -> None:  # type: ignore[no-untyped-def]
+    monkeypatch.setattr(repair, "WAIT_MS", 20)
+    never = asyncio.Event()
+
+    async def silent(*_: object) -> None:
+        await never.wait()
+
+    async with Pair(tmp_path) as pair:
+        monkeypatch.setattr(pair.client, "call", silent)
+        assert not await pair.repairs.waited(pair.damage(0), "pull")
+        assert pair.repairs.damaged == 1
+
+
+async def test_consumers_get_what_is_in_front_then_the_repaired_message_and_miss_nothing(tmp_path: Path) -> None:
+    async with Pair(tmp_path) as pair, Desk(tmp_path / "desk") as desk:
+        desk.lead()
+        desk.tables.topics.put([TopicConfig("T", 1, 1)], 0)
+        size = pair.stores[0].log_end
+        desk.store.append_raw(0, pair.stores[0].read_log(0, size))
+        desk.store.dispatch_to(size)
+        flip(tmp_path / "desk", pair.offsets[2] + 88)
+        repairs = Repairs(desk.store, desk.client, lambda: pair.sources, pair._report, desk.clock)
+        seen, offset = [], 0
+        desk.service.pulls._repairs = None
+        refused = await desk.ask(pull_request("T", 0, 2))
+        assert (refused.code, refused.body) == (1, b"") and "damaged" in (refused.remark or "")
+        desk.service.pulls._repairs = repairs
+        while offset < COUNT:
+            answer = await desk.ask(pull_request("T", 0, offset))
+            assert answer.code == 0
+            seen += [read.fields.body for read in decode_messages(answer.body)]
+            offset = int(answer.ext["nextBeginOffset"])
+        assert seen == [b"0", b"1", b"2", b"3", b"4"]
+        await repairs.close()
