@@ -41,6 +41,7 @@ from brokers.remoting.server import Dispatcher, RemotingServer
 from brokers.replica.core import ReplicaCore
 from brokers.replica.hooks import ReplicaHooks
 from brokers.role_switch import RoleSwitch
+from brokers.retention_task import make_retention
 from brokers.service.admin import AdminRequests, BrokerStatus
 from brokers.service.client_service import ClientService
 from brokers.service.clock import Clock
@@ -149,6 +150,7 @@ class BrokerProcess:
         self.switch.wire(self.service, self.changes, self.name_servers)
         self.sync = MetadataSync(tables, roles, self.client, config.metadata_sync_ms, self.changes.take_over)
         self.upkeep = Upkeep(self.store, tables, self.replica.storage_failed, self.service.confirmed)
+        self.retention = make_retention(config, self.replica, self.clock, self.reporter.report)
 
     def _make_sends(self, **wires: object) -> SendService:
         config, replica = self.config, self.replica
@@ -236,6 +238,7 @@ class BrokerProcess:
         for work in (
             self.service.run(), self.sync.run(), self.upkeep.flush_every(self.config.flush_interval_ms),
             IndexUpkeep(self.store).run(), self.upkeep.save_offsets_every(self.config.offsets_persist_ms), self.upkeep.make_good_every(MAKE_GOOD_MS), self.switch.watch(),
+            self.retention.run(),
             ha_announce.run(self.client, self.switch.mastership, self.clock),
         ):  # fmt: skip
             self._spawn(work)

@@ -55,6 +55,14 @@ class BrokerConfig(BaseModel):
     name_server_timeout_ms: int = Field(120_000, ge=1_000)
     metadata_sync_ms: int = Field(3_000, ge=100)
     offsets_persist_ms: int = Field(5_000, ge=50)
+    # Files of the log go so many hours after their last message, at these hours of the day ("04", "02;14"), or at any
+    # hour while the disk is used beyond the first share; beyond the second the oldest go at any age, beyond the third no
+    # message is taken.
+    file_reserved_hours: int = Field(72, ge=1, le=1_000_000)
+    delete_when: str = Field("04", pattern=r"^([01]?\d|2[0-3])(;([01]?\d|2[0-3]))*$")
+    disk_max_used_percent: int = Field(75, ge=10, le=100)
+    disk_clean_forcibly_percent: int = Field(85, ge=10, le=100)
+    disk_full_percent: int = Field(90, ge=10, le=100)
     flush_interval_ms: int = Field(500, ge=10)
     # "sync": a send is answered when the master's own copy is on its disk as well (members confirm from memory).
     flush_disk: Literal["async", "sync"] = "async"

@@ -160,6 +160,16 @@ class LocalReplica:
         assert self.driver is not None
         return self.driver.confirmation(end_offset, timeout_ms)
 
+    def wanted_offset(self) -> int | None:
+        """From where linked slaves still copy, None without any."""
+        slaves = self.ha_status().slaves
+        return min((slave.acked if slave.acked > 0 else self.store.log_min for slave in slaves), default=None)
+
+    def log_trimmed(self) -> None:
+        """Old files are gone."""
+        if self.driver is not None:
+            self.driver.log_trimmed()
+
     def flushed(self, end_offset: int) -> asyncio.Future[Flushed]:
         """When everything below `end_offset`, which is written, is on this disk: one flush for all who wait."""
         if self._group_commit is None:

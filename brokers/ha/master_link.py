@@ -171,7 +171,7 @@ class MasterLink:
             start = log.end_offset - into_last_file if self._from_last_file else 0
             return max(start, log.min_offset)
         if acked < log.min_offset:
-            raise ProtocolError(f"slave ends at {acked}, this log begins at {log.min_offset}")
+            raise ProtocolError(f"slave ends at {acked}, this log begins at {log.min_offset}: it needs an empty store folder")
         return acked
 
     # -- to the slave -----------------------------------------------------------------------------

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import NamedTuple, NoReturn
 
 from brokers.log import scan, segments
-from brokers.log.disk import is_full, last_used_byte, new_file, sync_directory, wipe, write_all
+from brokers.log.disk import has_room, is_full, last_used_byte, new_file, sync_directory, wipe, write_all
 from brokers.log.errors import DiskFull, LogError
 from brokers.log.log_folder import Segment, open_segments
 from brokers.log.records import BLANK_BYTES_MIN, MESSAGE_BYTES_MIN, encode_blank
@@ -164,6 +164,11 @@ class CommitLog:
         self._segments.append(Segment(start, path, fd))
         self._starts.append(start)
 
+    def ask_for_room(self) -> None:
+        """Forgets a refusal for want of room once there is room for a file again, though nobody writes."""
+        if self.disk_full is not None and has_room(self._directory, self.file_bytes):
+            self.disk_full = None
+
     def _refuse(self, action: str, error: OSError) -> NoReturn:
         if not is_full(error):
             raise self.fail(action, error) from error
@@ -221,6 +226,20 @@ class CommitLog:
                 self.flushed_offset = min(self.flushed_offset, self.end_offset)
         except OSError as error:
             raise self.fail("truncate", error) from error
+
+    def forget_before(self, offset: int) -> list[Path]:
+        """Out of use from now on: the files that end at or below `offset`, but never one that is written to.
+
+        Returns them, oldest first; they must be removed in that order.
+        """
+        gone: list[Path] = []
+        with self._sync_lock:
+            while len(self._starts) > 1 and self._starts[1] <= min(offset, self.end_offset):
+                segment = self._segments.pop(0)
+                self._starts.pop(0)
+                os.close(segment.fd)
+                gone.append(segment.path)
+        return gone
 
     def _remove_files_from(self, offset: int) -> int:
         """Removes files that start at or above `offset`, newest first; returns bytes from `offset` to the last one's data."""

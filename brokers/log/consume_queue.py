@@ -10,37 +10,24 @@ from __future__ import annotations
 
 import os
 import re
-import struct
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import NamedTuple
 
 from brokers.log import segments
 from brokers.log.commit_log import LogError
 from brokers.log.open_files import OPEN_FILES_MAX, OpenFiles
+from brokers.log.queue_entries import ENTRY, ENTRY_BYTES, FILLER, FILLER_SIZE, Entry, is_kept, pack_entry
 
-ENTRY_BYTES = 20
+__all__ = ["ENTRY_BYTES", "ConsumeQueue", "ConsumeQueues", "Entry", "pack_entry"]
+
 FILE_BYTES_DEFAULT = 300_000 * ENTRY_BYTES
 # A replicated message may jump this far ahead in its queue; more means the log is not what it says it is.
 GAP_ENTRIES_MAX = 10_000_000
 # Beyond it the byte offset no longer fits a file name.
 SLOT_MAX = 10**18
-FILLER_SIZE = 0x7FFFFFFF
 
-_ENTRY = struct.Struct(">qiq")
-_FILLER = _ENTRY.pack(0, FILLER_SIZE, 0)
 _TOPIC_FOLDER = re.compile(r"[%|a-zA-Z0-9_-]{1,255}\Z")
-
-pack_entry = _ENTRY.pack
-
-
-class Entry(NamedTuple):
-    """Where a message lies: offset and size in bytes, and its tags code."""
-
-    physical_offset: int
-    size: int
-    tags_code: int
 
 
 class ConsumeQueue:
@@ -115,14 +102,14 @@ class ConsumeQueue:
             start = self._starts[index]
             if index + 1 < len(self._starts) and self._first_physical(self._starts[index + 1]) < physical_offset:
                 continue
-            for number, (physical, size, _) in enumerate(_ENTRY.iter_unpack(self._read_file(start))):
+            for number, (physical, size, _) in enumerate(ENTRY.iter_unpack(self._read_file(start))):
                 if physical < 0 or size <= 0 or (physical >= physical_offset and size != FILLER_SIZE):
                     self._cut(start // ENTRY_BYTES + number)
                     return
 
     def _first_physical(self, start: int) -> int:
         head = os.pread(self._files.fd(self._path(start)), ENTRY_BYTES, 0)
-        physical, size, _ = _ENTRY.unpack(head.ljust(ENTRY_BYTES, b"\0"))
+        physical, size, _ = ENTRY.unpack(head.ljust(ENTRY_BYTES, b"\0"))
         return physical if size > 0 else 1 << 62
 
     def mark_unsynced(self, physical_offset: int) -> None:
@@ -159,7 +146,7 @@ class ConsumeQueue:
             first = segments.file_start(slot * ENTRY_BYTES, self._file_bytes) // ENTRY_BYTES
         elif slot - first > GAP_ENTRIES_MAX:
             raise LogError(f"{self._directory}: queue offset jumps from {first} to {slot}")
-        self._write(first, _FILLER * (slot - first))
+        self._write(first, FILLER * (slot - first))
 
     def _write(self, slot: int, entries: bytes | bytearray) -> None:
         at = 0
@@ -183,7 +170,7 @@ class ConsumeQueue:
         start = self._starts[bisect_right(self._starts, offset) - 1]
         count = min(count, (start + self._file_bytes - offset) // ENTRY_BYTES)
         data = os.pread(self._files.fd(self._path(start)), count * ENTRY_BYTES, offset - start)
-        return [Entry(*fields) for fields in _ENTRY.iter_unpack(data[: len(data) - len(data) % ENTRY_BYTES])]
+        return [Entry(*fields) for fields in ENTRY.iter_unpack(data[: len(data) - len(data) % ENTRY_BYTES])]
 
     def next_file(self, slot: int) -> int:
         """First slot of the file behind that of `slot`."""
@@ -193,7 +180,7 @@ class ConsumeQueue:
         """Slot of the first entry whose message the log still has; `max_offset` when there is none."""
         if self._min_for != log_min_offset or self._min >= self.max_offset:
             first = self._starts[0] // ENTRY_BYTES if self._starts else 0
-            self._min = self.first_slot_where(first, lambda entry: _is_kept(entry, log_min_offset))
+            self._min = self.first_slot_where(first, lambda entry: is_kept(entry, log_min_offset))
             self._min_for = log_min_offset
         return self._min
 
@@ -208,6 +195,18 @@ class ConsumeQueue:
             else:
                 low = middle + 1
         return low
+
+    def trim(self, log_min_offset: int) -> None:
+        """Removes the files of which the log has no message any more; the newest one stays and says where to go on."""
+        while len(self._starts) > 1:
+            border = self._starts[1] // ENTRY_BYTES
+            # Filler says nothing of the messages before it; a message behind it does.
+            telling = self.read(border - 1, 1) + self.read(border, 1)
+            if telling[0].size == FILLER_SIZE == telling[1].size:
+                telling = self.read(border, self._file_bytes // ENTRY_BYTES)
+            if not any(entry.size != FILLER_SIZE and entry.physical_offset < log_min_offset for entry in telling):
+                return
+            self._files.remove(self._path(self._starts.pop(0)))
 
     def truncate(self, physical_offset: int) -> None:
         """Removes entries of messages at or above `physical_offset`, wiping their bytes."""
@@ -232,10 +231,6 @@ class ConsumeQueue:
         if self.last_physical < 0:  # only filler is left
             self._files.remove(self._path(self._starts.pop()))
             self._find_end()
-
-
-def _is_kept(entry: Entry, log_min_offset: int) -> bool:
-    return entry.size != FILLER_SIZE and entry.physical_offset >= log_min_offset
 
 
 class ConsumeQueues:
@@ -279,6 +274,11 @@ class ConsumeQueues:
         """Cuts every queue that points at or beyond `physical_offset`."""
         for queue in self._queues.values():
             queue.truncate(physical_offset)
+
+    def trim(self, log_min_offset: int) -> None:
+        """`ConsumeQueue.trim` for all queues."""
+        for queue in self._queues.values():
+            queue.trim(log_min_offset)
 
     def keep_valid_below(self, physical_offset: int) -> None:
         """`ConsumeQueue.keep_valid_below` for all queues."""

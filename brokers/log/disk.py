@@ -20,13 +20,18 @@ def is_full(error: OSError) -> bool:
     return error.errno in _FULL
 
 
+def has_room(folder: Path, size: int) -> bool:
+    """Whether the disk of `folder` has `size` bytes left for this user, as far as it tells."""
+    space = os.statvfs(folder)
+    return not space.f_blocks or space.f_bavail * space.f_frsize >= size
+
+
 def new_file(path: Path, size: int) -> int:
     """Makes a file of `size` zero bytes that has its room already, durably with its name; returns its descriptor.
 
     OSError, and no file, when that fails. Where the room is plainly missing none of it is taken, not even for a moment.
     """
-    space = os.statvfs(path.parent)
-    if space.f_blocks and space.f_bavail * space.f_frsize < size:
+    if not has_room(path.parent, size):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
     fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
     try:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TypeVar
 
-from brokers.log.disk import is_full, new_file
+from brokers.log.disk import has_room, is_full, new_file
 from brokers.log.errors import DiskFull
 
 SPARE_NAME = "spare"
@@ -84,8 +84,7 @@ class Spare:
         if self._path.exists():
             return True
         with contextlib.suppress(OSError):
-            space = os.statvfs(self._path.parent)
-            if space.f_bavail * space.f_frsize >= REFILL_FACTOR * self._size or not space.f_blocks:
+            if has_room(self._path.parent, REFILL_FACTOR * self._size):
                 os.close(new_file(self._path, self._size))
                 return True
         return False

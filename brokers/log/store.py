@@ -22,6 +22,7 @@ from brokers.log.consume_queue import FILE_BYTES_DEFAULT as QUEUE_FILE_BYTES_DEF
 from brokers.log.consume_queue import ConsumeQueues
 from brokers.log.disk_space import Spare, full_disk_told
 from brokers.log.dispatch import Dispatcher, QueueGrowth
+from brokers.log.errors import DiskFull
 from brokers.log.index import ENTRIES_MAX_DEFAULT, SLOTS_DEFAULT, MessageIndex, open_index
 from brokers.log.integrity import QueueCheck
 from brokers.log.open_files import OPEN_FILES_MAX, sync_files
@@ -62,6 +63,7 @@ class MessageStore:
         self.root.mkdir(parents=True, exist_ok=True)
         self._lock = StoreLock(self.root)
         self.spare = Spare(self.root)
+        self.full: str | None = None  # why no new message is taken although there may be room (retention)
         try:
             self._open(same_boot)
         except BaseException:
@@ -123,7 +125,7 @@ class MessageStore:
 
     def writable(self) -> str | None:
         """Why an append was refused last; None while there is room, as far as anybody has tried."""
-        return self.log.io_error or self.log.disk_full
+        return self.log.io_error or self.full or self.log.disk_full
 
     def queue_ids(self) -> list[tuple[str, int]]:
         """All (topic, queue id) with entries."""
@@ -151,6 +153,8 @@ class MessageStore:
         A group that cannot be stored gets its RecordError and leaves the others alone. DiskFull: none is stored, and the
         log goes on. Another LogError: the log failed; what was written before counts as not acknowledged.
         """
+        if self.full is not None:
+            raise DiskFull(self.full)
         return self._appender.put_many(groups, now_ms)
 
     def rebuild_queue_offsets(self) -> None:

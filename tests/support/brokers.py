@@ -35,7 +35,7 @@ def broker_config(folder: Path, controllers: list[str], name_servers: list[str] 
     fields: dict[str, object] = {
         "listen": f"127.0.0.1:{free_port()}", "ha_listen": f"127.0.0.1:{free_port()}", "second_listen": False,
         "store_dir": folder, "controllers": controllers, "name_servers": name_servers or [],
-        "commit_log_file_bytes": 1 << 20, "consume_queue_file_entries": 1000, "min_in_sync_replicas": 1,
+        "commit_log_file_bytes": 1 << 20, "consume_queue_file_entries": 1000, "min_in_sync_replicas": 1, "disk_clean_forcibly_percent": 100, "disk_full_percent": 100,
         "heartbeat_interval_ms": 100, "replica_poll_ms": 200, "metadata_sync_ms": 200,
     }  # fmt: skip
     return BrokerConfig.model_validate(fields | changes)

@@ -206,3 +206,17 @@ def test_the_file_behind_a_slot_begins_at_the_next_multiple(tmp_path: Path) -> N
     queue = open_queues(tmp_path).get_or_create("T", 0)
     assert queue is not None
     assert [queue.next_file(slot) for slot in (0, 9, 10, 25)] == [10, 10, 20, 30]
+
+
+def test_filler_at_a_files_border_does_not_take_messages_along(tmp_path: Path) -> None:
+    """Files of ten entries; a message of the first one is still kept, and the second begins with filler."""
+    queues = open_queues(tmp_path)
+    fill(queues, range(9))
+    fill(queues, range(12, 23))
+    queue = queues.get("T", 0)
+    assert queue is not None
+    before = queue.read(8, 1)[0].physical_offset
+    queue.trim(before)
+    assert queue.read(8, 1)[0].physical_offset == before
+    queue.trim(queue.read(20, 1)[0].physical_offset + 1)
+    assert queue.read(8, 1) == [] and queue.read(22, 1)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from brokers.log.disk import is_full, last_used_byte, new_file, sync_directory, wipe, write_all
+from brokers.log.disk import has_room, is_full, last_used_byte, new_file, sync_directory, wipe, write_all
 
 SIZE = 3 * (1 << 20) + 17
 
@@ -97,3 +97,7 @@ def test_a_write_that_finds_no_room_leaves_only_zeros(tmp_path: Path, monkeypatc
     write_all(fd, memoryview(b"x" * 6000), 100)
     assert last_used_byte(fd, 0, SIZE) == 6100
     os.close(fd)
+
+
+def test_room_is_what_the_disk_tells(tmp_path: Path) -> None:
+    assert has_room(tmp_path, 1) and not has_room(tmp_path, 1 << 60)

@@ -11,6 +11,7 @@ from tests.support.replica_process import CONFIG, FILE_BYTES, ReplicaProcess, el
 
 from brokers.ha.epochs import EpochHistory
 from brokers.log.errors import DiskFull
+from brokers.log.trimming import trim
 from brokers.replica.driver import AlterResult
 from brokers.replica.roles import Role
 from brokers.replica.waiters import Confirmation
@@ -301,3 +302,27 @@ async def test_a_slave_without_room_parts_clean_and_comes_back_by_itself(start: 
     await until(lambda: pair[0].core.sync_state_set == (1, 2), "it belongs again")
     await until(lambda: slave.store.queue_bounds("T", 0) == (0, 33), "its queues hold all")
     assert slave.core.epochs == pair[0].core.epochs
+
+
+async def test_a_slave_behind_the_first_file_of_its_master_is_refused_with_the_way_out(start: Start) -> None:
+    config = replace(CONFIG, min_in_sync_replicas=1, ack_wait_shrink_ms=100, file_bytes=4096, batch_bytes=1000)
+    pair = [start(1, config=config, controller=accepting), start(2, config=config)]
+    elect(pair, pair[0], 1, (1, 2))
+    await confirmed(pair[0], pair[0].put(3))
+    await equal_logs(*pair)
+    await pair[1].stop()
+    master = pair[0]
+    end = master.put(100)
+    await confirmed(master, end)
+    trim(master.store.log, master.store.queues, end, end)()
+    master.driver.log_trimmed()
+    assert master.core.log.min_offset == master.store.log_min > 4096
+    again = start(2, config=config)
+    elect([again], master, 1, (1,))
+    await until(lambda: any("needs an empty store folder" in down["reason"] for down in master.reported("HaLinkDown")), "it is told why")
+    assert again.core.clean and again.store.log_end < master.store.log_min
+    empty = start(3, config=config)
+    elect([empty], master, 1, (1,))
+    await until(lambda: empty.store.log_end == end, "an empty replica copies what there is")
+    assert (empty.store.log_min, empty.log_bytes) == (master.store.log_min, master.log_bytes)
+    assert empty.core.epochs == master.core.epochs

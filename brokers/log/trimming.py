@@ -1,0 +1,37 @@
+"""Taking old files off the front of a store.
+
+Responsible for: the order in which they go, so that a crash in between leaves a store that opens: out of use, then the
+oldest first, then the entries that pointed there. Refuses to know: which files should go, and why.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from brokers.log.commit_log import CommitLog
+from brokers.log.consume_queue import ConsumeQueues
+from brokers.log.disk import sync_directory
+from brokers.log.retention import LogFile
+
+
+def oldest_files(log: CommitLog, count: int) -> list[LogFile]:
+    """Up to `count` files from the front."""
+    return [LogFile(start, log.store_ms_at(start)) for start in log.file_starts[:count]]
+
+
+def trim(log: CommitLog, queues: ConsumeQueues, below: int, dispatched: int) -> Callable[[], None]:
+    """The log begins at `below` or earlier from now on, never above `dispatched`; what its queues no longer need goes.
+
+    Returns what removes the log's files, to be called on any thread: LogError, OSError.
+    """
+    paths = log.forget_before(min(below, dispatched))
+    queues.trim(log.min_offset)
+    return lambda: _remove(paths)
+
+
+def _remove(paths: list[Path]) -> None:
+    for path in paths:
+        path.unlink()
+    for folder in {path.parent for path in paths}:
+        sync_directory(folder)

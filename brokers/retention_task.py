@@ -1,0 +1,101 @@
+"""Keeping the disk of a broker from filling up, and saying when it is full.
+
+Responsible for: deleting what retention.py decides, at its period; telling when the store stops and begins again to take
+messages. Refuses to know: which files may go, who reads them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable
+
+from brokers.config import BrokerConfig
+from brokers.local_replica import LocalReplica
+from brokers.log.disk_space import used_ratio
+from brokers.log.errors import LogError
+from brokers.log.retention import FILES_PER_ROUND, Limits, Policy, decide
+from brokers.log.store import MessageStore
+from brokers.log.trimming import oldest_files, trim
+from brokers.service.clock import Clock
+
+PERIOD_MS = 10_000
+LOOK_MS = 1_000
+
+_log = logging.getLogger(__name__)
+
+
+def make_retention(
+    config: BrokerConfig, replica: LocalReplica, clock: Clock, report: Callable[[str, dict[str, object]], None]
+) -> RetentionTask:
+    """As this broker is configured."""
+    policy = Policy(
+        config.file_reserved_hours * 3_600_000, frozenset(int(hour) for hour in config.delete_when.split(";")),
+        config.disk_max_used_percent, config.disk_clean_forcibly_percent, config.disk_full_percent,
+    )  # fmt: skip
+    return RetentionTask(
+        replica.store, policy, clock, wanted=replica.wanted_offset, trimmed=replica.log_trimmed, report=report,
+        failed=replica.storage_failed,
+    )  # fmt: skip
+
+
+class RetentionTask:
+    """`wanted()`: offset from which linked slaves still copy, None when there are none; `trimmed()`: the log begins later
+    now; `failed(reason)`: the disk refused."""
+
+    def __init__(
+        self, store: MessageStore, policy: Policy, clock: Clock, *, wanted: Callable[[], int | None],
+        trimmed: Callable[[], None], report: Callable[[str, dict[str, object]], None], failed: Callable[[str], None],
+    ) -> None:  # fmt: skip
+        self._store, self._policy, self._clock = store, policy, clock
+        self._wanted, self._trimmed, self._report, self._failed = wanted, trimmed, report, failed
+        self._full_since_ms: int | None = None
+
+    async def run(self) -> None:
+        """For as long as the broker runs."""
+        rounds = 0
+        while True:
+            self.look()
+            if rounds % (PERIOD_MS // LOOK_MS) == 0:
+                await self.clean()
+            rounds += 1
+            await asyncio.sleep(LOOK_MS / 1000)
+
+    def look(self) -> None:
+        """Notes, and tells once, that the store takes no messages or takes them again."""
+        self._store.full = None if self._used_percent() <= self._policy.full_percent else "the disk is as full as it may be"
+        self._store.log.ask_for_room()
+        reason, now_ms = self._store.writable(), self._clock.now_ms()
+        if reason is not None and self._full_since_ms is None:
+            self._full_since_ms = now_ms
+            _log.error("no more messages are taken: %s", reason)
+            self._report("DiskFull", {"log_end": self._store.log_end, "reason": reason})
+        elif reason is None and self._full_since_ms is not None:
+            full_for_ms, self._full_since_ms = now_ms - self._full_since_ms, None
+            _log.warning("messages are taken again after %d ms", full_for_ms)
+            self._report("DiskWritable", {"log_end": self._store.log_end, "full_for_ms": full_for_ms})
+
+    def _used_percent(self) -> float:
+        return 100 * used_ratio(self._store.root)
+
+    async def clean(self) -> None:
+        """One round of deleting."""
+        files = oldest_files(self._store.log, FILES_PER_ROUND + 1)
+        if len(files) < 2:
+            return
+        wanted, confirmed = self._wanted(), self._store.confirm_offset
+        limits = Limits(confirmed, confirmed if wanted is None else wanted)
+        made = decide(self._policy, files, limits, self._used_percent(), self._clock.wall_ms(), time.localtime().tm_hour)
+        if not made.reason:
+            return
+        before = self._store.log_min
+        try:
+            remove = trim(self._store.log, self._store.queues, made.delete_below, self._store.dispatched_offset)
+            await asyncio.to_thread(remove)
+        except (LogError, OSError) as error:
+            self._failed(f"old files of the log cannot be deleted: {error}")
+            return
+        self._trimmed()
+        _log.warning("log files below %d are deleted: %s", self._store.log_min, made.reason)
+        self._report("LogTrimmed", {"from_offset": before, "to_offset": self._store.log_min, "reason": made.reason})

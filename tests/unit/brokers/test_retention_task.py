@@ -1,0 +1,121 @@
+"""Retention on a real store: what is deleted, told, and refused."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+import brokers.retention_task
+from brokers.local_replica import LocalReplica
+from brokers.log.errors import DiskFull
+from brokers.log.retention import Policy
+from brokers.log.store import MessageStore
+from brokers.retention_task import RetentionTask, make_retention
+from brokers.service.clock import Clock
+from tests.support.brokers import broker_config
+from tests.support.small_disk import small_disk
+from tests.unit.brokers.log.log_samples import NOW_MS, message, small_store
+
+
+class Rig:
+    def __init__(self, store: MessageStore, monkeypatch: pytest.MonkeyPatch, *, hours: range = range(24)) -> None:
+        self.store, self.used, self.wanted = store, 0.1, None
+        self.told: list[tuple[str, dict[str, object]]] = []
+        self.trims: list[int] = []
+        self.failures: list[str] = []
+        monkeypatch.setattr(brokers.retention_task, "used_ratio", lambda _: self.used)
+        clock = Clock()
+        clock.wall_ms = lambda: NOW_MS + 1000 + self.later_ms  # type: ignore[method-assign]
+        self.later_ms = 0
+        self.task = RetentionTask(
+            store, Policy(60_000, frozenset(hours), 75, 85, 90), clock, wanted=lambda: self.wanted,
+            trimmed=lambda: self.trims.append(store.log_min), report=lambda *event: self.told.append(event),
+            failed=self.failures.append,
+        )  # fmt: skip
+
+
+def filled(root: Path, count: int = 100) -> MessageStore:
+    store = small_store(root)
+    for number in range(count):
+        store.put(message(body=b"%d" % number), NOW_MS + number)
+    store.dispatch_to(store.log_end)
+    return store
+
+
+async def test_old_files_go_when_their_time_has_come_and_it_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = filled(tmp_path)
+    rig = Rig(store, monkeypatch)
+    await rig.task.clean()
+    assert store.log_min == 0 and not rig.told
+    rig.later_ms = 61_000
+    await rig.task.clean()
+    newest = store.log.file_starts[0]
+    assert store.log.file_starts == (newest,) and rig.trims == [newest]
+    assert rig.told == [("LogTrimmed", {"from_offset": 0, "to_offset": newest, "reason": "older than the reserved time"})]
+    store.close()
+
+
+async def test_nothing_goes_that_a_linked_slave_still_copies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = filled(tmp_path)
+    rig = Rig(store, monkeypatch)
+    rig.later_ms, rig.wanted = 61_000, 5000
+    await rig.task.clean()
+    assert store.log_min == 4096
+    store.close()
+
+
+async def test_beyond_its_share_the_disk_counts_as_full_and_reads_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = filled(tmp_path, 20)
+    rig = Rig(store, monkeypatch)
+    rig.used = 0.91
+    rig.task.look()
+    rig.task.look()
+    with pytest.raises(DiskFull, match="as full as it may be"):
+        store.put(message(), NOW_MS)
+    assert store.query("T", 0, 0, 32).body
+    rig.used = 0.9
+    rig.task.look()
+    store.put(message(), NOW_MS)
+    assert [kind for kind, _ in rig.told] == ["DiskFull", "DiskWritable"]
+    store.close()
+
+
+async def test_room_that_comes_back_is_noticed_though_nobody_writes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with small_disk(tmp_path) as disk:
+        store = filled(disk.root, 20)
+        rig = Rig(store, monkeypatch)
+        disk.fill()
+        with pytest.raises(DiskFull):
+            for _ in range(100):
+                store.put(message(), NOW_MS)
+        rig.task.look()
+        assert [kind for kind, _ in rig.told] == ["DiskFull"]
+        disk.free()
+        rig.task.look()
+        assert [kind for kind, _ in rig.told] == ["DiskFull", "DiskWritable"] and store.writable() is None
+        store.close()
+
+
+async def test_a_disk_that_cannot_delete_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = filled(tmp_path)
+    rig = Rig(store, monkeypatch)
+    rig.later_ms = 61_000
+    monkeypatch.setattr(Path, "unlink", lambda *_, **__: (_ for _ in ()).throw(OSError(5, "planted")))
+    await rig.task.clean()
+    assert len(rig.failures) == 1 and "planted" in rig.failures[0] and not rig.trims
+    monkeypatch.undo()
+    store.close(clean=False)
+
+
+async def test_it_runs_by_itself_as_configured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    config = broker_config(tmp_path, ["127.0.0.1:1"], delete_when="04;16", disk_clean_forcibly_percent=85, disk_full_percent=95)
+    replica, told = LocalReplica(config), []
+    task = make_retention(config, replica, Clock(), lambda *event: told.append(event))
+    assert task._policy == Policy(72 * 3_600_000, frozenset({4, 16}), 75, 85, 95)
+    monkeypatch.setattr(brokers.retention_task, "used_ratio", lambda _: 0.96)
+    running = asyncio.ensure_future(task.run())
+    while not told:
+        await asyncio.sleep(0)
+    running.cancel()
+    assert told[0][0] == "DiskFull" and replica.store.writable() is not None and replica.wanted_offset() is None
+    replica.close()
