@@ -16,16 +16,13 @@ from pathlib import Path
 
 from brokers.log import segments
 from brokers.log.commit_log import LogError
+from brokers.log.disk import last_used_byte
 from brokers.log.open_files import OPEN_FILES_MAX, OpenFiles
-from brokers.log.queue_entries import ENTRY, ENTRY_BYTES, FILLER, FILLER_SIZE, Entry, is_kept, pack_entry
+from brokers.log.queue_entries import ENTRY, ENTRY_BYTES, FILLER, FILLER_SIZE, GAP_ENTRIES_MAX, SLOT_MAX, Entry, is_kept, pack_entry
 
 __all__ = ["ENTRY_BYTES", "ConsumeQueue", "ConsumeQueues", "Entry", "pack_entry"]
 
 FILE_BYTES_DEFAULT = 300_000 * ENTRY_BYTES
-# A replicated message may jump this far ahead in its queue; more means the log is not what it says it is.
-GAP_ENTRIES_MAX = 10_000_000
-# Beyond it the byte offset no longer fits a file name.
-SLOT_MAX = 10**18
 
 _TOPIC_FOLDER = re.compile(r"[%|a-zA-Z0-9_-]{1,255}\Z")
 
@@ -72,7 +69,7 @@ class ConsumeQueue:
         self.max_offset, self.last_physical = 0, -1
         while self._starts:
             start = self._starts[-1]
-            used = (len(self._read_file(start).rstrip(b"\0")) + ENTRY_BYTES - 1) // ENTRY_BYTES
+            used = (self._used_bytes(start) + ENTRY_BYTES - 1) // ENTRY_BYTES
             if used:
                 self._set_end(start // ENTRY_BYTES + used)
                 return
@@ -89,6 +86,9 @@ class ConsumeQueue:
         if start != self._path_start:  # nearly always the newest file
             self._path_start, self._path_text = start, f"{self._directory}/{segments.file_name(start)}"
         return self._path_text
+
+    def _used_bytes(self, start: int) -> int:
+        return last_used_byte(self._files.fd(self._path(start)), 0, self._file_bytes)
 
     def _read_file(self, start: int) -> bytes:
         return os.pread(self._files.fd(self._path(start)), self._file_bytes, 0)
@@ -224,7 +224,7 @@ class ConsumeQueue:
             return
         start = self._starts[-1]
         position = slot * ENTRY_BYTES - start
-        used = len(self._read_file(start).rstrip(b"\0"))
+        used = self._used_bytes(start)
         if used > position:
             self._files.write(self._path(start), bytes(used - position), position)
         self._set_end(slot)

@@ -11,6 +11,7 @@ import os
 from pathlib import Path
 
 WINDOW_BYTES = 1 << 20
+WINDOW_BYTES_MIN = 4096
 _ZEROS = bytes(WINDOW_BYTES)
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 
@@ -78,24 +79,33 @@ def wipe(fd: int, first: int, last: int) -> int:
 
 def last_used_byte(fd: int, first: int, last: int) -> int:
     """Position behind the last byte in [first, last) of a file that is not zero; `first` when all are zero."""
-    used = at = first
+    for begin, end in reversed(_data_ranges(fd, first, last)):
+        window = WINDOW_BYTES_MIN
+        while end > begin:
+            start = max(begin, end - window)
+            filled = os.pread(fd, end - start, start).rstrip(b"\0")
+            if filled:
+                return start + len(filled)
+            end, window = start, min(2 * window, WINDOW_BYTES)
+    return first
+
+
+def _data_ranges(fd: int, first: int, last: int) -> list[tuple[int, int]]:
+    """Where [first, last) of a file was ever written to, ascending; where the file system keeps no book, all of it."""
+    found: list[tuple[int, int]] = []
+    at = first
     while at < last:
         try:
-            at = max(at, os.lseek(fd, at, os.SEEK_DATA))  # skips what was never written
+            begin = os.lseek(fd, at, os.SEEK_DATA)
         except OSError as error:
             if error.errno == errno.ENXIO:
                 break
             raise
-        if at >= last:
+        if begin >= last:
             break
-        chunk = os.pread(fd, min(WINDOW_BYTES, last - at), at)
-        if not chunk:
-            break
-        filled = chunk.rstrip(b"\0")
-        if filled:
-            used = at + len(filled)
-        at += len(chunk)
-    return used
+        at = min(os.lseek(fd, begin, os.SEEK_HOLE), last)
+        found.append((begin, at))
+    return found
 
 
 def sync_directory(directory: Path) -> None:

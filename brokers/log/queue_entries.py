@@ -10,6 +10,10 @@ from typing import NamedTuple
 
 ENTRY_BYTES = 20
 FILLER_SIZE = 0x7FFFFFFF
+# A replicated message may jump this far ahead in its queue; more means the log is not what it says it is.
+GAP_ENTRIES_MAX = 10_000_000
+# Beyond it the byte offset no longer fits a file name.
+SLOT_MAX = 10**18
 
 ENTRY = struct.Struct(">qiq")
 # What stands where a queue has no message of this log.

@@ -220,3 +220,26 @@ def test_filler_at_a_files_border_does_not_take_messages_along(tmp_path: Path) -
     assert queue.read(8, 1)[0].physical_offset == before
     queue.trim(queue.read(20, 1)[0].physical_offset + 1)
     assert queue.read(8, 1) == [] and queue.read(22, 1)
+
+
+def test_opening_many_queues_reads_only_where_they_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    queues = ConsumeQueues(tmp_path, 300_000 * ENTRY_BYTES)
+    for number in range(1000):
+        count = 2000 if number % 10 == 0 else 1
+        entries = b"".join(pack_entry(100 * slot, 100, 0) for slot in range(count))
+        queue = queues.get_or_create(f"T{number % 20}", number // 20)
+        assert queue is not None
+        queue.append(0, entries, 100 * (count - 1))
+    queues.close()
+    read, real = [0], os.pread
+
+    def counted(fd: int, count: int, position: int) -> bytes:
+        data = real(fd, count, position)
+        read[0] += len(data)
+        return data
+
+    monkeypatch.setattr(os, "pread", counted)
+    again = ConsumeQueues(tmp_path, 300_000 * ENTRY_BYTES)
+    assert sum(queue.max_offset for _, queue in again) == 100 * 2000 + 900
+    assert read[0] < 1000 * 10_000  # not the six megabytes of each
+    again.close()

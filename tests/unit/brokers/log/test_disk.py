@@ -2,9 +2,12 @@
 
 import errno
 import os
+import tempfile
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from brokers.log.disk import has_room, is_full, last_used_byte, new_file, sync_directory, wipe, write_all
 
@@ -101,3 +104,20 @@ def test_a_write_that_finds_no_room_leaves_only_zeros(tmp_path: Path, monkeypatc
 
 def test_room_is_what_the_disk_tells(tmp_path: Path) -> None:
     assert has_room(tmp_path, 1) and not has_room(tmp_path, 1 << 60)
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    writes=st.lists(st.tuples(st.integers(0, 300_000), st.integers(1, 9000), st.booleans()), max_size=6),
+    first=st.integers(0, 300_000), count=st.integers(0, 320_000),
+)  # fmt: skip
+def test_where_data_ends_is_what_reading_it_all_says(
+    tmp_path: Path, writes: list[tuple[int, int, bool]], first: int, count: int
+) -> None:
+    with tempfile.TemporaryFile(dir=tmp_path) as file:
+        os.ftruncate(file.fileno(), 320_000)
+        for position, size, zeros in writes:
+            os.pwrite(file.fileno(), (b"\0" if zeros else b"x") * min(size, 320_000 - position), position)
+        last = min(first + count, 320_000)
+        there = os.pread(file.fileno(), last - first, first).rstrip(b"\0")
+        assert last_used_byte(file.fileno(), first, last) == first + len(there)
