@@ -26,7 +26,6 @@ from brokers.event_reporter import EventReporter
 from brokers.ha.epoch_file import EpochFileError
 from brokers.ha_lookup import HaLookup
 from brokers.identity_file import IdentityFileError, IdentityFiles
-from brokers.index_upkeep import IndexUpkeep
 from brokers.local_replica import LocalReplica
 from brokers.log.commit_log import LogError
 from brokers.log.records import host_bytes
@@ -54,6 +53,7 @@ from brokers.service.table_files import TableFiles
 from brokers.service.topic_changes import TopicChanges
 from brokers.service.topics import system_topics
 from brokers.service.unique_key import UniqueKeys
+from brokers.store_care import store_care
 from brokers.upkeep import Upkeep
 
 EXIT_OK, EXIT_REFUSED = 0, 2
@@ -237,7 +237,7 @@ class BrokerProcess:
         self._dispatcher.register(RequestCode.NOTIFY_BROKER_ROLE_CHANGED, self._notified)
         for work in (
             self.service.run(), self.sync.run(), self.upkeep.flush_every(self.config.flush_interval_ms),
-            IndexUpkeep(self.store).run(), self.upkeep.save_offsets_every(self.config.offsets_persist_ms), self.upkeep.make_good_every(MAKE_GOOD_MS), self.switch.watch(),
+            *store_care(self.config, self.store, self.repairs), self.upkeep.save_offsets_every(self.config.offsets_persist_ms), self.upkeep.make_good_every(MAKE_GOOD_MS), self.switch.watch(),
             self.retention.run(),
             ha_announce.run(self.client, self.switch.mastership, self.clock),
         ):  # fmt: skip

@@ -43,6 +43,8 @@ class BrokerConfig(BaseModel):
     message_index: bool = True
     index_hash_slots: int = Field(5_000_000, ge=1, le=100_000_000)
     index_entries_max: int = Field(20_000_000, ge=2, le=100_000_000)
+    scrub_bytes_per_s: int = Field(8 << 20, ge=0)
+    scrub_every_s: int = Field(21_600, ge=1)
     min_in_sync_replicas: int = Field(2, ge=1, le=100)
     all_ack: bool = True
     election_priority: int = Field(2_147_483_647, ge=0)

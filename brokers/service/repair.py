@@ -13,6 +13,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from brokers.log.commit_log import LogError
 from brokers.log.integrity import BadRecord, Place
 from brokers.log.patch import patch
+from brokers.log.records import size_and_magic
 from brokers.log.store import MessageStore
 from brokers.remoting.client import RemotingClient
 from brokers.remoting.codes import RequestCode, ResponseCode
@@ -25,6 +26,7 @@ CALL_TIMEOUT_MS = 3_000
 RETRY_MS = 5_000
 WAIT_MS = 1_000
 BAD_MAX = 10_000
+HEAD_BYTES = 8
 
 _log = logging.getLogger(__name__)
 
@@ -79,7 +81,7 @@ class Repairs:
     async def _repair(self, place: Place) -> bool:
         for address in self._sources():
             data = await self._fetched(address, place)
-            if data is not None and await self._put_back(address, place, data):
+            if data is not None and await self._put_back(address, place if place.size else place._replace(size=len(data)), data):
                 return True
         if place.offset in self._bad:
             self._bad[place.offset] = self._clock.now_ms() + RETRY_MS
@@ -89,8 +91,9 @@ class Repairs:
         """What a replica of ours answers 19011 with, or one of Java's 33."""
         where = {"offset": str(place.offset)}
         try:
-            request = RemotingCommand.request(RequestCode.REGENT_READ_LOG, {**where, "count": str(place.size)})
-            answer = await self._client.call(address, request, CALL_TIMEOUT_MS)
+            answer = await self._read_log(address, place.offset, place.size or HEAD_BYTES)
+            if answer.code == ResponseCode.SUCCESS and not place.size and len(answer.body) == HEAD_BYTES:
+                answer = await self._read_log(address, place.offset, size_and_magic(answer.body, 0)[0])
             if answer.code == ResponseCode.REQUEST_CODE_NOT_SUPPORTED:
                 request = RemotingCommand.request(RequestCode.VIEW_MESSAGE_BY_ID, where)
                 answer = await self._client.call(address, request, CALL_TIMEOUT_MS)
@@ -98,6 +101,10 @@ class Repairs:
             _log.info("asking %s for the message at %d: %s", address, place.offset, error)
             return None
         return answer.body if answer.code == ResponseCode.SUCCESS else None
+
+    async def _read_log(self, address: str, offset: int, count: int) -> RemotingCommand:
+        ext = {"offset": str(offset), "count": str(count)}
+        return await self._client.call(address, RemotingCommand.request(RequestCode.REGENT_READ_LOG, ext), CALL_TIMEOUT_MS)
 
     async def _put_back(self, address: str, place: Place, data: bytes) -> bool:
         store = self._store
