@@ -19,7 +19,7 @@ from processors import effects as fx
 from processors import responses, settings_in_force
 from processors.effects import Effect
 from processors.liveness import REASON_REFUSED, Liveness
-from processors.state import BrokerSet, ControllerState
+from processors.state import BrokerSet, ControllerState, Replica
 from processors.triggers import ElectionCall, ElectionTriggers, Pace
 
 _NO_BROKER = -1
@@ -115,7 +115,7 @@ class ElectionDesk:
                     self._triggers.rules_changed()
         return effects
 
-    def tell_one(self, state: ControllerState, name: str, broker_id: int) -> list[Effect]:
+    def tell_one(self, state: ControllerState, name: str, broker_id: int, now_ms: int) -> list[Effect]:
         """Push the current roles to one replica that has come back."""
         broker_set = state.sets.get(name)
         replica = None if broker_set is None else broker_set.replica(broker_id)
@@ -123,10 +123,12 @@ class ElectionDesk:
             return []
         if replica is None or not replica.is_registered or not _pushes(state):
             return []
+        if not self._may_be_told(broker_set, replica, now_ms):
+            return []
         return [fx.NotifyRole(replica.address, self._notice(state, broker_set))]
 
     def _tell_all(
-        self, state: ControllerState, broker_set: BrokerSet, now_ms: int
+        self, state: ControllerState, broker_set: BrokerSet, now_ms: int, is_new: bool = False
     ) -> list[fx.NotifyRole]:
         if not _has_mastership(broker_set) or not _pushes(state):
             return []
@@ -134,8 +136,18 @@ class ElectionDesk:
         return [
             fx.NotifyRole(replica.address, notice)
             for replica in broker_set.replicas
-            if replica.is_registered and not self._liveness.is_gone(broker_set, replica, now_ms)
+            if replica.is_registered and self._may_be_told(broker_set, replica, now_ms, is_new)
         ]
+
+    def _may_be_told(self, broker_set: BrokerSet, replica: Replica, now_ms: int, is_new: bool = False) -> bool:
+        """
+        Of an election that is not new, a Java master only when it has sent a heartbeat since it last registered: a start that the log does not know of yet
+        would take up the mastership of the one before (S6). Java asks by itself too, once it is registered.
+        """
+        if replica.broker_id == broker_set.master_broker_id and not replica.is_regent and not is_new:
+            pulse = self._liveness.pulse((broker_set.cluster_name, broker_set.broker_name, replica.broker_id))
+            return pulse is not None and pulse.direct_ms is not None and pulse.is_alive(now_ms)
+        return not self._liveness.is_gone(broker_set, replica, now_ms)
 
     def _tell_elected(
         self, state: ControllerState, broker_set: BrokerSet, now_ms: int
@@ -148,7 +160,7 @@ class ElectionDesk:
         }
         return [
             replace(effect, delay_ms=JAVA_SLAVE_WAIT_MS) if effect.address in java else effect
-            for effect in self._tell_all(state, broker_set, now_ms)
+            for effect in self._tell_all(state, broker_set, now_ms, is_new=True)
         ]
 
     def _notice(self, state: ControllerState, broker_set: BrokerSet) -> RemotingCommand:

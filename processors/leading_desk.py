@@ -119,7 +119,7 @@ class LeadingDesk:
         _, name, broker_id = key
 
         def tell() -> list[Effect]:
-            return self._elections.tell_one(self._context.state, name, broker_id)
+            return self._elections.tell_one(self._context.state, name, broker_id, self._context.now_ms)
 
         # A leader that lags, or leads no more, would give a restarted Java master its old mastership (S6).
         return self._reads.once_current(tell) + self.elections([name])

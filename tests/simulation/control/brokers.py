@@ -231,6 +231,16 @@ class BrokerNode(Process):
             self._take_role(answer)
         else:
             self.world.count("broker.registration_refused")
+            self._cleaned_meanwhile(answer.code)
+
+    def _cleaned_meanwhile(self, code: int) -> None:
+        """An operator's wish may land late and forget a broker that was down by then: its machine gets an empty disk."""
+        known = self.realm.newest_state().sets.get(self.set.name)
+        if code not in NOT_REGISTERED or self.broker_id is None or (known and known.replica(self.broker_id)):
+            return
+        self.stop()
+        self.wipe()
+        self.start()
 
     def _elect(self) -> None:
         assert self.broker_id is not None

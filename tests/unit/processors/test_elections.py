@@ -111,6 +111,27 @@ def test_s6_a_restarted_master_that_beats_is_not_told_its_old_mastership(rig: Ri
     desk = ElectionDesk(rig.core._context.liveness, lambda name: False)
     known = rig.state.sets[SET]
     assert known.master_broker_id is not None
-    assert len(desk.tell_one(rig.state, SET, known.master_broker_id)) == 1
+    assert len(desk.tell_one(rig.state, SET, known.master_broker_id, rig.now_ms)) == 1
     restarted = rig.state.with_set(replace(known, master_restarted=True))
-    assert desk.tell_one(restarted, SET, known.master_broker_id) == []
+    assert desk.tell_one(restarted, SET, known.master_broker_id, rig.now_ms) == []
+
+
+def test_s6_a_java_master_that_registers_again_is_told_nothing_before_the_log_knows_of_its_start(rig: Rig) -> None:
+    """The notice of a takeover and the registration of a new start may cross: it would lead in the epoch of its former life."""
+    ext = {"clusterName": "C", "brokerName": SET, "brokerId": "2", "brokerAddress": "b2:10911"}
+    rig.request(1003, ext, conn=2)
+    rig.elect(2, designate=True)
+    rig.heartbeat(2)
+    liveness = rig.core._context.liveness
+    desk = ElectionDesk(liveness, lambda name: False)
+
+    def told() -> set[str]:
+        one = [notice.address for notice in desk.tell_one(rig.state, SET, 2, rig.now_ms)]
+        assert ("b2:10911" in one) == ("b2:10911" in {notice.address for notice in desk.tell(rig.state, [SET], rig.now_ms)})
+        return set(one)
+
+    assert told() == {"b2:10911"}
+    liveness.introduced(("C", SET, 2), "b2:10911", None, None, 77, rig.now_ms)
+    assert told() == set()
+    rig.heartbeat(2)
+    assert told() == {"b2:10911"}
