@@ -7,7 +7,7 @@ Refuses to know: response codes, subscriptions beyond a set of tag hashes, who a
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple
@@ -24,6 +24,8 @@ COLD_BODY_BYTES_MAX = 65_536
 ENTRIES_EXAMINED_BYTES = 16_000
 # Neighbouring messages are fetched with one read as long as they lie within this many bytes.
 READ_SPAN_BYTES = 262_144
+# What a pull without a filter can need, and one more to see that it is full.
+ENTRIES_AT_FIRST = MESSAGES_MAX + 1
 
 
 class GetStatus(Enum):
@@ -90,10 +92,10 @@ def select(
     if offset > high:
         return GetResult(GetStatus.OFFSET_OVERFLOW_BADLY, high, low, high)
     examined = max(ENTRIES_EXAMINED_BYTES, ENTRY_BYTES * max_messages) // ENTRY_BYTES
-    entries = queue.read(offset, examined)
-    if not entries:
+    first = queue.read(offset, min(examined, ENTRIES_AT_FIRST))
+    if not first:
         return GetResult(GetStatus.OFFSET_FOUND_NULL, min(queue.next_file(offset), high), low, high)
-    chosen, next_offset = _select(entries, offset, max_messages, codes, log.end_offset - memory_bytes)
+    chosen, next_offset = _select(_entries(queue, offset, first, examined), offset, max_messages, codes, log.end_offset - memory_bytes)
     if not chosen:
         return GetResult(GetStatus.NO_MATCHED_MESSAGE, next_offset, low, high)
     return Selection(queue, check, chosen, next_offset, low, high)
@@ -130,8 +132,15 @@ def _behind_file(log: CommitLog, queue: ConsumeQueue, slot: int, entry: Entry) -
     return queue.first_slot_where(slot + 1, lambda later: later.physical_offset >= file_end)
 
 
+def _entries(queue: ConsumeQueue, offset: int, first: list[Entry], examined: int) -> Iterator[Entry]:
+    """Up to `examined` entries of one file: more than a few are read only when nearly all are passed over."""
+    yield from first
+    if len(first) == ENTRIES_AT_FIRST:
+        yield from queue.read(offset + ENTRIES_AT_FIRST, examined - ENTRIES_AT_FIRST)
+
+
 def _select(
-    entries: list[Entry], offset: int, max_messages: int, codes: Collection[int] | None, cold_below: int
+    entries: Iterable[Entry], offset: int, max_messages: int, codes: Collection[int] | None, cold_below: int
 ) -> tuple[list[tuple[int, Entry]], int]:
     """(slots and entries to answer with, slot behind the last one examined)."""
     chosen: list[tuple[int, Entry]] = []

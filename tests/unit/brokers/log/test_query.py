@@ -8,6 +8,7 @@ import pytest
 
 from brokers.log import query
 from brokers.log.commit_log import CommitLog
+from brokers.log.consume_queue import ConsumeQueue
 from brokers.log.integrity import QueueCheck
 from brokers.log.properties import java_string_hash
 from brokers.log.query import GetStatus
@@ -216,3 +217,14 @@ def test_times_of_messages_with_an_ipv6_host(tmp_path: Path) -> None:
 def test_times_of_queues_without_messages(tmp_path: Path) -> None:
     store = small_store(tmp_path)
     assert (store.earliest_store_ms("T", 0), store.offset_by_time("T", 0, 5)) == (-1, 0)
+
+
+def test_a_pull_without_filter_reads_no_more_entries_than_it_can_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = MessageStore(tmp_path, StoreConfig(log_file_bytes=1 << 22, queue_file_bytes=20_000))
+    fill(store, 900)
+    read = []
+    real = ConsumeQueue.read
+    monkeypatch.setattr(ConsumeQueue, "read", lambda queue, slot, count: read.append(count) or real(queue, slot, count))
+    assert store.query("T", 0, 0, 32).messages == 32
+    assert sum(count for count in read if count > 1) == query.ENTRIES_AT_FIRST
+    assert store.query("T", 0, 0, 32, {java_string_hash("z")}).next_offset == 800
