@@ -144,5 +144,12 @@ class StoreLock:
             raise LogError(f"{root} is in use by another broker process: stop it, or choose another store folder") from None
         os.pwrite(self._fd, b"lock", 0)
 
+    @property
+    def is_held(self) -> bool:
+        return self._fd >= 0
+
     def release(self) -> None:
-        os.close(self._fd)
+        """Harmless when it was released before: the number may be somebody else's descriptor by then."""
+        fd, self._fd = self._fd, -1
+        if fd >= 0:
+            os.close(fd)

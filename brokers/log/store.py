@@ -281,6 +281,8 @@ class MessageStore:
 
     def close(self, *, clean: bool = True) -> None:
         """Ends use of the folder. `clean`: flush, record and remove the abort marker; without it, as after a kill."""
+        if not self._lock.is_held:
+            return  # closed before: the folder may be another's by now
         try:
             if clean and self.log.io_error is None:
                 self.checkpoint()

@@ -92,6 +92,10 @@ def test_a_second_process_is_kept_out(tmp_path: Path) -> None:
     with pytest.raises(LogError):
         StoreLock(tmp_path)
     lock.release()
+    with (tmp_path / "other").open("wb") as other:  # gets the number that the lock had
+        lock.release()
+        assert not lock.is_held
+        other.write(b"x")
 
 
 def test_what_a_java_broker_reads_of_ours_is_what_it_would_have_written(tmp_path: Path) -> None:

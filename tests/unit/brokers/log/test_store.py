@@ -123,3 +123,17 @@ def test_an_unclean_close_leaves_the_mark(tmp_path: Path) -> None:
     assert (tmp_path / "abort").exists()
     small_store(tmp_path).close()
     assert not (tmp_path / "abort").exists()
+
+
+def test_closing_twice_touches_nothing_the_second_time(tmp_path: Path) -> None:
+    store = small_store(tmp_path)
+    store.close()
+    again = small_store(tmp_path)
+    store.close()
+    again.put(message(), NOW_MS)
+    with pytest.raises(LogError, match="in use"):
+        small_store(tmp_path)
+    again.close(clean=False)
+    assert (tmp_path / "abort").exists()
+    again.close()
+    assert (tmp_path / "abort").exists()
