@@ -69,6 +69,8 @@ class Faults:
         for node in (*realm.controllers, *realm.brokers):
             node.go_on()
             node.reads_from_ms = 0
+            if node in realm.controllers and node.too_old:
+                node.rules = SUPPORTED_RULES
             self._bring_back(node)
 
     def _next(self) -> None:
