@@ -13,7 +13,7 @@ from functools import lru_cache
 from brokers.log.properties import java_string_hash
 from brokers.log.records import SYS_FLAG_ROLLBACK, SYS_FLAG_TRANSACTION_MASK, Record
 
-_NAMED = re.compile(rb"(?:^|\x02)(?:UNIQ_KEY\x01([^\x02]+)|KEYS\x01([^\x02]+))").findall
+_NAMED = re.compile(rb"(?<![^\x02])(?:UNIQ_KEY\x01([^\x02]+)|KEYS\x01([^\x02]+))").findall
 
 _MASK = 0xFFFFFFFF
 _SIGN = 0x80000000
@@ -63,14 +63,17 @@ def key_hash(topic: str, key: bytes) -> int:
 def keys_of_records(records: Iterable[Record]) -> list[IndexedKey]:
     """What the index holds of `records`, in their order. Rollback messages are not indexed.
 
-    Every message of a broker passes here: what nearly all unique keys look like (32 upper-case hex digits) is quick.
+    Every message of a broker passes here: a unique key of 32 upper-case hex digits and one short word are quick.
     """
     found: list[IndexedKey] = []
-    add, of, named, upper, power, rest = found.append, key_hash, _NAMED, _UPPER, _POWERS[32], _UPPER_REST
-    last_topic, topic_hash = "", 0
+    add, of, named, upper, high, low, powers = found.append, key_hash, _NAMED, _UPPER, _HIGH, _LOW, _POWERS
+    last_topic, topic_hash, unique_base = "", 0, 0
     for physical, _, topic, _, _, _, store_ms, flags, properties in records:
         if not properties or flags & 0xC == SYS_FLAG_ROLLBACK:
             continue
+        if topic != last_topic:
+            last_topic, topic_hash = topic, _topic_hash(topic)
+            unique_base = topic_hash * powers[32] + _UPPER_REST
         unique = words = b""
         for one, other in named(properties):
             if one:
@@ -78,18 +81,18 @@ def keys_of_records(records: Iterable[Record]) -> list[IndexedKey]:
             else:
                 words = other
         if unique:
-            if len(unique) == 32:
-                if topic != last_topic:
-                    last_topic, topic_hash = topic, _topic_hash(topic) * power + rest
-                try:
-                    value = (topic_hash + int(unique.translate(upper), 31)) & 0xFFFFFFFF
-                    add((value if value < 0x80000000 else (0x100000000 - value) & 0x7FFFFFFF, physical, store_ms))
-                except ValueError:
-                    add((of(topic, unique), physical, store_ms))
-            else:
+            try:
+                if len(unique) != 32:
+                    raise ValueError
+                value = (unique_base + int(unique.translate(upper), 31)) & 0xFFFFFFFF
+                add((value if value < 0x80000000 else (0x100000000 - value) & 0x7FFFFFFF, physical, store_ms))
+            except ValueError:
                 add((of(topic, unique), physical, store_ms))
-        if words and b" " not in words:
-            add((of(topic, words), physical, store_ms))
-        elif words:
-            found += [(of(topic, word), physical, store_ms) for word in words.split(b" ") if word]
+        if words:
+            if len(words) < 64 and b" " not in words and words.isascii():
+                value = topic_hash * powers[len(words)] + 31 * int(words.translate(high), 31) + int(words.translate(low), 31)
+                value &= 0xFFFFFFFF
+                add((value if value < 0x80000000 else (0x100000000 - value) & 0x7FFFFFFF, physical, store_ms))
+            else:
+                found += [(of(topic, word), physical, store_ms) for word in words.split(b" ") if word]
     return found

@@ -54,3 +54,17 @@ def test_the_last_of_equal_names_wins_and_look_alikes_do_not_count(properties: l
     known = decode_properties(text)
     wanted = [known.get("UNIQ_KEY", ""), *known.get("KEYS", "").split(" ")]
     assert keys_of(text) == [word.encode() for word in wanted if word]
+
+
+TOPICS = st.sampled_from(["T", "Topic-b", "%RETRY%g"])
+VALUES = st.one_of(st.text("0123456789ABCDEF", min_size=32, max_size=32), st.text("ab é~ N0", max_size=80), st.just("x" * 300))
+
+
+@given(st.lists(st.tuples(TOPICS, VALUES, VALUES), min_size=1, max_size=6))
+def test_the_quick_way_over_many_messages_finds_the_same_as_the_plain_one(messages: list[tuple[str, str, str]]) -> None:
+    records, wanted = [], []
+    for place, (topic, unique, words) in enumerate(messages):
+        properties = f"UNIQ_KEY\x01{unique}\x02KEYS\x01{words}\x02".encode()
+        records.append(Record(place, 1, topic, 0, place, 0, 5, 0, properties))
+        wanted += [(key_hash(topic, key), place, 5) for key in keys_of(properties)]
+    assert keys_of_records(records) == wanted
