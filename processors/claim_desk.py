@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from events.commands import ClaimLeadership
+from processors import effects as fx
 from processors.command_desk import CommandDesk
 from processors.core_context import CoreContext
 from processors.effects import Effect
@@ -46,7 +47,7 @@ class ClaimDesk:
         state = context.state
         context.leadership.note_state(state.term, state.leader_id, False, context.now_ms)
 
-    def follow(self, applied: Applied, pending: PendingCommand | None) -> None:
+    def follow(self, applied: Applied, pending: PendingCommand | None) -> list[Effect]:
         """Take from an applied command who leads and who lives."""
         context = self._context
         own_claim = pending is not None and pending.purpose is Purpose.CLAIM
@@ -56,9 +57,19 @@ class ClaimDesk:
         if applied.record is not None:
             envelope = applied.record.envelope
             leadership.heard_through_log(envelope.issuer, envelope.term, context.now_ms)
-            claim = isinstance(applied.record, ClaimLeadership) and applied.outcome.accepted
-            if claim and envelope.cause == CAUSE_NOT_ABLE:
-                context.patience.succeeded(context.now_ms)
+        if not isinstance(applied.record, ClaimLeadership) or not applied.outcome.accepted:
+            return []
+        if applied.record.envelope.cause == CAUSE_NOT_ABLE:
+            context.patience.succeeded(context.now_ms)
+        return self._namesake(applied.record)
+
+    def _namesake(self, claim: ClaimLeadership) -> list[Effect]:
+        """Two processes with one name depose each other for ever, and each log looks well: so it is said."""
+        config = self._context.config
+        if claim.controller_id != config.controller_id or claim.controller_address == config.address or not self.is_started:
+            return []
+        return [fx.Note("error", f"another process leads as {claim.controller_id}, at {claim.controller_address} (this one is at "
+                        f"{config.address}): every controller needs a controller_id of its own")]  # fmt: skip
 
     def invited(self, term: int) -> list[Effect]:
         """The leader of `term` steps aside for this controller (an operator's wish)."""

@@ -167,11 +167,10 @@ class ControllerCore:
             return [fx.Halt(divergence_of(applied))]
         pending = self._commands.applied(applied)
         was_active = self.is_active
-        self._claims.follow(applied, pending)
+        effects = self._claims.follow(applied, pending)
         context.metrics.record(applied, self.is_active)
         phases = {} if pending is None else dict(pending.phases)
         phases["applied"] = wall_ms
-        effects: list[Effect] = []
         if pending is not None and pending.waiters:
             effects += self._answer(pending, applied)
             phases["answered"] = wall_ms

@@ -1,6 +1,6 @@
 """Forming a cluster and claiming leadership (design D6)."""
 
-from events.codec import decode
+from events.codec import decode, encode
 from events.commands import ClaimLeadership, ClusterFormed
 from processors import effects as fx
 from processors.claim_desk import FORM_STAGGER_MS, ClaimDesk
@@ -138,3 +138,21 @@ def test_every_leader_that_was_succeeded_for_not_being_able_makes_all_more_patie
     assert standby.core.is_active and not leader.core.is_active
     for rig in (leader, standby):
         assert rig.core._context.patience.limit_ms(rig.now_ms) == 2 * before_ms
+
+
+def test_a_namesake_that_claims_is_told_by_both_addresses() -> None:
+    rig = Rig().lead()
+    envelope = rig.core._context.envelope(b"n" * 16, "leader_silent")
+    rig.log.records.append(encode(ClaimLeadership(envelope, 1, "c1", "elsewhere:9878", "test")))
+    rig.catch_up()
+    assert not rig.core.is_active
+    (note,) = [one for one in rig.take(fx.Note) if one.level == "error"]
+    assert "as c1" in note.text and "elsewhere:9878" in note.text and "c1:9878" in note.text
+
+
+def test_a_claim_of_its_own_and_one_of_another_controller_are_no_namesakes() -> None:
+    log = Log()
+    first = Rig("c1", log).lead()
+    Rig("c2", log, {"c1": "c1:9878"}, seed=2).lead()
+    first.catch_up()
+    assert [one for one in first.take(fx.Note) if one.level == "error"] == []
