@@ -26,7 +26,11 @@ _STATE = struct.Struct(">i")
 
 
 class ProtocolError(Exception):
-    """The peer sent what no correct peer sends; the link is closed with this reason."""
+    """The peer sent what no correct peer sends; the link is closed with this reason, after a `last_word` if there is one."""
+
+    def __init__(self, reason: str, last_word: bytes = b"") -> None:
+        super().__init__(reason)
+        self.last_word = last_word
 
 
 @dataclass(frozen=True, slots=True)

@@ -171,8 +171,15 @@ class MasterLink:
             start = log.end_offset - into_last_file if self._from_last_file else 0
             return max(start, log.min_offset)
         if acked < log.min_offset:
-            raise ProtocolError(f"slave ends at {acked}, this log begins at {log.min_offset}: it needs an empty store folder")
+            reason = f"slave ends at {acked}, this log begins at {log.min_offset}: it needs an empty store folder"
+            raise ProtocolError(reason, self._begins_later(acked, log))
         return acked
+
+    @staticmethod
+    def _begins_later(acked: int, log: LogView) -> bytes:
+        """A heartbeat from beyond the slave's end, which nothing else is: a Regent slave takes the hint and begins anew."""
+        entry = log.epochs.find(log.min_offset) or log.epochs.entries[0]
+        return Transfer(log.min_offset, entry.epoch, entry.start_offset, acked).encode()
 
     # -- to the slave -----------------------------------------------------------------------------
 

@@ -37,12 +37,16 @@ class EpochsLearned:
     epochs: EpochHistory
 
 
+MASTER_BEGINS_LATER = "the master's log begins later"
+
+
 @dataclass(frozen=True, slots=True)
 class CutWanted:
     """Cut the local log to `offset`, then call `truncated`. `epoch`: the newest common one."""
 
     offset: int
     epoch: int
+    reason: str = "diverged from the master"
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,9 +90,7 @@ class HandshakeFailed:
     consistent_offset: int = -1
 
 
-SlaveEvent = (
-    EpochsLearned | CutWanted | BytesReceived | ConfirmHeard | AckDue | HandshakeAgreed | HandshakeFailed
-)
+SlaveEvent = EpochsLearned | CutWanted | BytesReceived | ConfirmHeard | AckDue | HandshakeAgreed | HandshakeFailed
 
 
 class SlaveState(Enum):
@@ -108,17 +110,11 @@ class SlaveLink:
         self,
         limits: LinkLimits,
         *,
-        broker_id: int,
-        epochs: EpochHistory,
-        end_offset: int,
-        now_ms: int,
-        wanted_epoch: int | None = None,
-        from_last_file: bool = False,
-        learner: bool = False,
+        broker_id: int, epochs: EpochHistory, end_offset: int, now_ms: int,
+        wanted_epoch: int | None = None, from_last_file: bool = False, learner: bool = False,
         trusted_end: int | None = None,
-        led_epoch: int | None = None,
-        patient: bool = False,
-    ) -> None:
+        led_epoch: int | None = None, patient: bool = False,
+    ) -> None:  # fmt: skip
         """`wanted_epoch`: the master must be in exactly this epoch (a Regent master); None: any.
         `trusted_end`: own bytes above it may be torn and are copied again; None: all are good.
         `led_epoch`: what a Java master leads, when all own bytes are older; `patient`: it may not have begun it."""
@@ -216,6 +212,10 @@ class SlaveLink:
 
     def _on_transfer(self, frame: Transfer) -> list[SlaveEvent]:
         self._hear_label(frame)
+        if frame.is_heartbeat and self._wanted_epoch is not None and 0 < self.end_offset < frame.offset:
+            # What follows here is deleted there. A member's end never lies below: a master keeps what is not confirmed.
+            self.state, self._cut_to = SlaveState.CUTTING, 0
+            return [CutWanted(0, -1, MASTER_BEGINS_LATER)]
         events: list[SlaveEvent] = []
         if not frame.is_heartbeat:
             self._check_offset(frame)

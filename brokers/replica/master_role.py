@@ -83,7 +83,8 @@ class MasterRole:
             effects += self._reckon(now_ms)
             effects += self._pump(link_id, now_ms)
         except ProtocolError as error:
-            return effects + self.drop(link_id, str(error)) + self._reckon(now_ms)
+            last_word: list[Effect] = [SendBytes(link_id, error.last_word)] if error.last_word else []
+            return effects + last_word + self.drop(link_id, str(error)) + self._reckon(now_ms)
         return effects
 
     def _introduced(self, link_id: int, slave: SlaveIntroduced) -> list[Effect]:
@@ -200,9 +201,7 @@ class MasterRole:
     def _set_event(self, kind: str, members: Iterable[int], new_epoch: int, code: int) -> ReportEvent:
         base = self.sync.proposal.base_set_epoch if self.sync.proposal else self.sync.set_epoch
         wanted = tuple(sorted(members))
-        return ReportEvent(
-            kind, {"members": wanted, "base_epoch": base, "new_epoch": new_epoch, "code": code}
-        )
+        return ReportEvent(kind, {"members": wanted, "base_epoch": base, "new_epoch": new_epoch, "code": code})
 
     def learn_set(self, members: tuple[int, ...], set_epoch: int, now_ms: int) -> list[Effect]:
         """A set the controller decided, from any of its messages."""

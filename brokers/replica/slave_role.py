@@ -7,11 +7,14 @@ or stops being a slave, and every other master: the object dies with the epoch i
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from brokers.ha.frames import ProtocolError
 from brokers.ha.slave_link import (
     AckDue,
     BytesReceived,
     ConfirmHeard,
+    MASTER_BEGINS_LATER,
     CutWanted,
     EpochsLearned,
     HandshakeAgreed,
@@ -49,17 +52,20 @@ class SlaveRole:
         strict_epoch: bool,
         ha_address: HaAddress,
         now_ms: int,
+        in_set: Callable[[], bool] = lambda: False,
         master_address: str = "",
         log_is_older: bool = False,
     ) -> None:
         """`strict_epoch`: the master's newest entry must be `epoch` (true of Regent masters, S13). `log_is_older`: this
-        replica hears of the epoch for the first time, so it holds no byte of it."""
+        replica hears of the epoch for the first time, so it holds no byte of it. `in_set`: whether it is a member."""
         self.master_id = master_id
         self.master_address = master_address
         self.ha_address = ha_address
         self.link_id: int | None = None
         self.caught_up = False
         self._caught_up_end = 0
+        self._cut_reason = ""
+        self._in_set = in_set
         self._config = config
         self._log = log
         self._limits = config.link_limits()
@@ -169,7 +175,7 @@ class SlaveRole:
 
     def truncated(self, ok: bool, end_offset: int, now_ms: int) -> list[Effect]:
         """Answer to TruncateLog, also when the link is gone by now: the bytes are cut all the same."""
-        effects = self._log.was_cut(end_offset, "diverged from the master")
+        effects = self._log.was_cut(end_offset, self._cut_reason)
         if self._link is not None and self._link.state is SlaveState.CUTTING:
             effects += self._perform(self._link.truncated(ok, end_offset, now_ms=now_ms), now_ms)
         return effects
@@ -220,8 +226,11 @@ class SlaveRole:
                 return self._log.move_confirm(offset)
             case EpochsLearned(epochs):
                 return self._log.learn_epochs(epochs)
-            case CutWanted(offset, epoch):
-                return [TruncateLog(offset, epoch, "diverged from the master")]
+            case CutWanted(_, _, reason) if reason == MASTER_BEGINS_LATER and self._in_set():
+                return self.close(f"{reason}, but a member's log is not emptied", now_ms)
+            case CutWanted(offset, epoch, reason):
+                self._cut_reason = reason
+                return [TruncateLog(offset, epoch, reason)]
             case HandshakeAgreed(consistent_offset):
                 self._led_epoch = None
                 up = {"peer_broker_id": self.master_id, "direction": "outbound"}

@@ -184,6 +184,7 @@ class RoleTransitions:
             strict_epoch=notice.regent_master,
             ha_address=self._ha_address_of(notice, now_ms),
             now_ms=now_ms,
+            in_set=lambda: self.broker_id in self._members,
             master_address=notice.master_address or "",
             log_is_older=log_is_older,
         )

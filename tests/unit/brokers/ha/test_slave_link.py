@@ -10,6 +10,7 @@ from brokers.ha.epochs import EpochHistory
 from brokers.ha.frames import MasterHandshake, ProtocolError, SlaveAck, SlaveHandshake, Transfer
 from brokers.ha.master_link import LinkLimits
 from brokers.ha.slave_link import (
+    MASTER_BEGINS_LATER,
     AckDue,
     BytesReceived,
     ConfirmHeard,
@@ -300,4 +301,26 @@ def test_bytes_of_an_older_epoch_are_not_taken_for_a_java_masters_that_share_the
 def test_otherwise_a_java_masters_label_is_believed_at_once(own: EpochHistory, end: int, reply: MasterHandshake, led: int | None) -> None:
     link = opened(own, end, led_epoch=led, patient=True)
     assert not [one for one in link.receive_data(reply.encode(), now_ms=0) if isinstance(one, HandshakeFailed | CutWanted)]
+    assert link.state is SlaveState.TRANSFER
+
+
+def test_a_heartbeat_from_beyond_the_end_says_that_the_master_deleted_what_is_missing() -> None:
+    known = H((1, 0), (3, 441))
+    for end, offset, wanted_epoch, cut in (
+        (500, 600, 3, True), (500, 501, 3, True),
+        (500, 500, 3, False),  # an ordinary one
+        (500, 600, None, False),  # a Java master never means this
+    ):  # fmt: skip
+        link = opened(known, end, wanted_epoch=wanted_epoch)
+        link.receive_data(MASTER.encode(), now_ms=0)
+        events = link.receive_data(transfer(offset, 3, 441, 0, 0), now_ms=1)
+        assert (CutWanted(0, -1, MASTER_BEGINS_LATER) in events) == (link.state is SlaveState.CUTTING) == cut
+        if cut:
+            assert AckDue(SlaveAck(0).encode(), 0) in link.truncated(True, 0, now_ms=2) and link.end_offset == 0
+
+
+def test_an_empty_replica_takes_a_heartbeat_from_wherever_the_log_begins() -> None:
+    link = opened(wanted_epoch=3)
+    link.receive_data(MasterHandshake(735, H((3, 441))).encode(), now_ms=0)
+    link.receive_data(transfer(441, 3, 441, 0, 0), now_ms=1)
     assert link.state is SlaveState.TRANSFER

@@ -304,7 +304,7 @@ async def test_a_slave_without_room_parts_clean_and_comes_back_by_itself(start: 
     assert slave.core.epochs == pair[0].core.epochs
 
 
-async def test_a_slave_behind_the_first_file_of_its_master_is_refused_with_the_way_out(start: Start) -> None:
+async def test_a_slave_behind_the_first_file_of_its_master_begins_anew_and_says_so(start: Start) -> None:
     config = replace(CONFIG, min_in_sync_replicas=1, ack_wait_shrink_ms=100, file_bytes=4096, batch_bytes=1000)
     pair = [start(1, config=config, controller=accepting), start(2, config=config)]
     elect(pair, pair[0], 1, (1, 2))
@@ -320,7 +320,12 @@ async def test_a_slave_behind_the_first_file_of_its_master_is_refused_with_the_w
     again = start(2, config=config)
     elect([again], master, 1, (1,))
     await until(lambda: any("needs an empty store folder" in down["reason"] for down in master.reported("HaLinkDown")), "it is told why")
-    assert again.core.clean and again.store.log_end < master.store.log_min
+    await until(lambda: again.store.log_end == end and again.store.log_min == master.store.log_min, "it began anew")
+    assert [cut["to_offset"] for cut in again.reported("LogTruncated")] == [0]
+    assert again.reported("LogTruncated")[0]["reason"] == "the master's log begins later"
+    assert again.log_bytes == master.log_bytes and again.core.clean and not again.disk_errors
+    await until(lambda: again.store.queue_bounds("T", 0) == master.store.queue_bounds("T", 0), "so do its queues")
+    await until(lambda: master.core.sync_state_set == (1, 2), "it is a member again")
     empty = start(3, config=config)
     elect([empty], master, 1, (1,))
     await until(lambda: empty.store.log_end == end, "an empty replica copies what there is")

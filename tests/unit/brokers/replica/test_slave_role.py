@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
+
 from brokers.ha.epochs import EpochHistory
 from brokers.ha.frames import MasterHandshake, Transfer
+from brokers.ha.slave_link import MASTER_BEGINS_LATER
 from brokers.replica import effects as fx
 from brokers.replica.config import ReplicaConfig
 from brokers.replica.ha_address import HaAddress, Word
@@ -206,3 +209,18 @@ def test_caught_up_with_bytes_that_found_no_room_is_not_caught_up() -> None:
     role._log.append_raw(99, b"x")
     role.disk_full("no room", 0)
     assert role.caught_up
+
+
+@pytest.mark.parametrize("member", [True, False])
+def test_a_log_that_the_master_left_behind_is_emptied_unless_it_is_a_members(member: bool) -> None:
+    role = slave(end=500, epochs=H((4, 0)))
+    role._in_set = lambda: member
+    linked(role)
+    role.link_data(MasterHandshake(3000, H((4, 0))).encode(), 1)
+    effects = role.link_data(Transfer(1000, 4, 0, 0).encode(), 2)
+    assert (fx.TruncateLog(0, -1, MASTER_BEGINS_LATER) in effects) is not member
+    if member:
+        assert "CloseLink" in kinds(effects) and role.link_id is None
+    else:
+        told = [item.fields for item in role.truncated(True, 0, 3) if isinstance(item, fx.ReportEvent) and item.kind == "LogTruncated"]
+        assert told == [{"from_offset": 500, "to_offset": 0, "epoch": -1, "reason": MASTER_BEGINS_LATER}]
