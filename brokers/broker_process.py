@@ -4,19 +4,18 @@ Responsible for: the order of start and stop, and the wires between replica, mem
 Refuses to know: what any of them decides.
 
 Start: store (recovered), tables, listening, registration, replica (FENCED); a role comes from the controller.
-Stop: out of the routes, waiting sends answered, links and ports closed, and only then away from the controllers: what
-they find when they look must be a broker that is gone. Last the store, flushed, and the mark of an orderly end.
+Stop: a master that is asked to hands over first. Then out of the routes, waiting sends answered, links and ports closed,
+and only then away from the controllers: what they find when they look must be a broker that is gone. Last the store,
+flushed, and the mark of an orderly end.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-import os
-import random
 import signal
-import socket
 from collections.abc import Coroutine
+from functools import partial
 
 from brokers import ha_announce
 from brokers.broker_status import read_status
@@ -25,10 +24,10 @@ from brokers.controller_messages import Introduction
 from brokers.event_reporter import EventReporter
 from brokers.ha.epoch_file import EpochFileError
 from brokers.ha_lookup import HaLookup
+from brokers.hand_over_work import HandOverWork
 from brokers.identity_file import IdentityFileError, IdentityFiles
 from brokers.local_replica import LocalReplica
 from brokers.log.commit_log import LogError
-from brokers.log.records import host_bytes
 from brokers.log.store import MessageStore
 from brokers.membership import Membership, MembershipHooks, MembershipTimers, RegistrationRefused
 from brokers.namesrv_client import NameServers
@@ -41,18 +40,18 @@ from brokers.replica.core import ReplicaCore
 from brokers.replica.hooks import ReplicaHooks
 from brokers.role_switch import RoleSwitch
 from brokers.retention_task import make_retention
+from brokers.send_parts import make_sends
 from brokers.service.admin import AdminRequests, BrokerStatus
 from brokers.service.client_service import ClientService
 from brokers.service.clock import Clock
 from brokers.service.forward import Forwarder
+from brokers.service.hand_over_requests import HandOverRequests
 from brokers.service.metadata_sync import MetadataSync
 from brokers.service.repair import Repairs
 from brokers.service.role_view import RoleView
-from brokers.service.send import Mastership, SendService
 from brokers.service.table_files import TableFiles
 from brokers.service.topic_changes import TopicChanges
 from brokers.service.topics import system_topics
-from brokers.service.unique_key import UniqueKeys
 from brokers.store_care import store_care
 from brokers.upkeep import Upkeep
 
@@ -82,7 +81,11 @@ async def run(config: BrokerConfig) -> int:
         return EXIT_REFUSED
     finally:
         if broker is not None:
-            await broker.stop("asked to" if stopping.is_set() else "failed")
+            try:
+                if stopping.is_set():
+                    await broker.hand_over.before_stop()
+            finally:
+                await broker.stop("asked to" if stopping.is_set() else "failed")
     return EXIT_OK
 
 
@@ -144,30 +147,14 @@ class BrokerProcess:
             config.auto_create_topics,
         )  # fmt: skip
         self.repairs = Repairs(self.store, self.client, self.switch.holders, self.reporter.report, self.clock)
+        sends = partial(make_sends, config, self.replica, tables, roles, self.clock)
         self.service = ClientService(
-            self.store, tables, roles, self.clock, self.forwarder, self.changes, self._make_sends, self.name_servers.changed, self.repairs
+            self.store, tables, roles, self.clock, self.forwarder, self.changes, sends, self.name_servers.changed, self.repairs
         )  # fmt: skip
         self.switch.wire(self.service, self.changes, self.name_servers)
         self.sync = MetadataSync(tables, roles, self.client, config.metadata_sync_ms, self.changes.take_over)
         self.upkeep = Upkeep(self.store, tables, self.replica.storage_failed, self.service.confirmed)
         self.retention = make_retention(config, self.replica, self.clock, self.reporter.report)
-
-    def _make_sends(self, **wires: object) -> SendService:
-        config, replica = self.config, self.replica
-        mastership = Mastership(
-            replica.leads, replica.write_refusal, replica.log_grew, replica.confirmation, replica.storage_failed,
-            replica.flushed if config.flush_disk == "sync" else None,
-        )
-        host, port = split_address(config.advertised)
-        try:
-            store_host = host_bytes(host, port)
-        except ValueError:
-            store_host = host_bytes(socket.gethostbyname(host), port)
-        return SendService(
-            self.store, self.tables.topics, self.roles, mastership, self.clock, cluster_name=config.cluster_name,
-            store_host=store_host, ack_timeout_ms=config.ack_timeout_ms,
-            unique_keys=UniqueKeys(store_host[:-4], os.getpid(), random.getrandbits(32)), **wires,  # type: ignore[arg-type]
-        )  # fmt: skip
 
     def _make_membership(self) -> None:
         config, replica = self.config, self.replica
@@ -179,6 +166,10 @@ class BrokerProcess:
         )
         hooks = MembershipHooks(self._identity_known, replica.notice, replica.position, replica.clean, self.reporter.report)
         self.membership = Membership(me, config.controllers, IdentityFiles(config.store_dir), timers, hooks, self.clock)
+        self.hand_over = HandOverWork(
+            self.roles, replica, self.membership, self.forwarder, self.client, self.clock, lambda: self.service.unfinished,
+            config.hold_without_master_ms,
+        )  # fmt: skip
 
     # -- start -----------------------------------------------------------------------------------------------------
 
@@ -235,6 +226,8 @@ class BrokerProcess:
         for code, handler in self.service.handlers().items():
             self._dispatcher.register(code, handler)
         self._dispatcher.register(RequestCode.NOTIFY_BROKER_ROLE_CHANGED, self._notified)
+        hand_over = HandOverRequests(self.roles, self.hand_over.run, self.sync.copy_from)
+        self._dispatcher.register(RequestCode.REGENT_HAND_OVER, hand_over.serve)
         for work in (
             self.service.run(), self.sync.run(), self.upkeep.flush_every(self.config.flush_interval_ms),
             *store_care(self.config, self.store, self.repairs), self.upkeep.save_offsets_every(self.config.offsets_persist_ms), self.upkeep.make_good_every(MAKE_GOOD_MS), self.switch.watch(),

@@ -87,11 +87,11 @@ def register_broker(
     return RemotingCommand.request(RequestCode.CONTROLLER_REGISTER_BROKER, ext)
 
 
-def elect_master(me: Introduction, broker_id: int, command_id: str, wall_ms: int) -> RemotingCommand:
-    """1002 with the own id: any electable replica may win."""
+def elect_master(me: Introduction, broker_id: int, command_id: str, wall_ms: int, designate: bool = False) -> RemotingCommand:
+    """1002 with the own id: any electable replica may win. `designate`: the replica of this id shall, and no other."""
     ext = {
         "clusterName": me.cluster_name, "brokerName": me.broker_name, "brokerId": str(broker_id),
-        "designateElect": "false", "invokeTime": str(wall_ms), "regentCommandId": command_id,
+        "designateElect": str(designate).lower(), "invokeTime": str(wall_ms), "regentCommandId": command_id,
     }  # fmt: skip
     return RemotingCommand.request(RequestCode.CONTROLLER_ELECT_MASTER, ext)
 

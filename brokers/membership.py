@@ -10,7 +10,7 @@ import asyncio
 import logging
 import random
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from brokers import controller_messages as messages
@@ -63,11 +63,6 @@ def new_command_id() -> str:
     return uuid.uuid4().hex
 
 
-def command_ids() -> Iterator[str]:
-    while True:
-        yield new_command_id()
-
-
 class Membership:
     """One broker among its controllers."""
 
@@ -82,7 +77,7 @@ class Membership:
         self.replicas: dict[int, str] = {}
         self._files, self._timers, self._hooks, self._clock = files, timers, hooks, clock
         self._controllers = ControllerClient(addresses, self._greeting)
-        self._registration = reg.Registration(me.cluster_name, me.broker_name, me.address, command_ids())
+        self._registration = reg.Registration(me.cluster_name, me.broker_name, me.address, iter(new_command_id, ""))
         self._asking: dict[bool, asyncio.Task[None]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._reregistering = False
@@ -189,8 +184,13 @@ class Membership:
 
     async def _elect(self) -> None:
         assert self.broker_id is not None
-        request = messages.elect_master(self.me, self.broker_id, new_command_id(), self._clock.wall_ms())
-        self._take(await self._ask(request), "elect")
+        await self.elect(self.broker_id, designate=False)
+
+    async def elect(self, broker_id: int, *, designate: bool) -> RemotingCommand | None:
+        """1002: what it says of the roles is followed at once. None: whether it was held is unknown."""
+        request = messages.elect_master(self.me, broker_id, new_command_id(), self._clock.wall_ms(), designate)
+        self._take(answer := await self._ask(request), "elect")
+        return answer
 
     async def _look(self) -> None:
         assert self.broker_id is not None

@@ -25,6 +25,7 @@ from brokers.service.table_files import TableFiles
 from brokers.service.topic_changes import TopicChanges
 
 WATCH_MS = 500
+ROUTE_LEFT_MS = 300
 
 _log = logging.getLogger(__name__)
 
@@ -61,8 +62,13 @@ class RoleSwitch:
                 _log.error("this replica cannot lead: %s", error)
                 self._replica.storage_failed(str(error))
                 return
+        led = self._roles.role == "MASTER"
         self._roles.changed(change)
-        self._name_servers.changed()
+        if led and change.role == "SLAVE":
+            # A route without a master fails sends; this broker passes on what still comes until the new one is in it.
+            asyncio.get_running_loop().call_later(ROUTE_LEFT_MS / 1000, self._name_servers.changed)
+        else:
+            self._name_servers.changed()
         if change.role == "MASTER":
             self._save_topics()
         else:

@@ -57,22 +57,23 @@ class ClientService:
         """Request code to handler. What a slave cannot answer it passes on to its master."""
         master = self._forwarder.by_master
         table: dict[int, Handler] = {
-            code: master(self.sends.serve)
+            code: master(self.sends.serve, writes=True)
             for code in (RequestCode.SEND_MESSAGE, RequestCode.SEND_MESSAGE_V2, RequestCode.SEND_BATCH_MESSAGE)
         }
         pull_timeout_ms = SUSPEND_MS_MAX + CALL_TIMEOUT_MS
         for code in (RequestCode.PULL_MESSAGE, RequestCode.LITE_PULL_MESSAGE):
             table[code] = master(self.pulls.serve, pull_timeout_ms, repeatable=True)
         for code, handler in self._offsets.handlers.items():
-            table[code] = master(handler, repeatable=True)
+            # During a hand-over a commit waits for the next master: it would be too late for the copy.
+            table[code] = master(handler, repeatable=True, writes=code == RequestCode.UPDATE_CONSUMER_OFFSET)
         table |= self.clients.handlers | self._queries.handlers
         table |= {
             RequestCode.LOCK_BATCH_MQ: master(self.clients.lock, repeatable=True),
             RequestCode.UNLOCK_BATCH_MQ: master(self.clients.unlock, repeatable=True),
-            RequestCode.UPDATE_AND_CREATE_TOPIC: master(self._topics.create),
-            RequestCode.UPDATE_AND_CREATE_TOPIC_LIST: master(self._topics.create_list),
-            RequestCode.DELETE_TOPIC_IN_BROKER: master(self._topics.delete),
-            RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP: master(self._topics.put_group),
+            RequestCode.UPDATE_AND_CREATE_TOPIC: master(self._topics.create, writes=True),
+            RequestCode.UPDATE_AND_CREATE_TOPIC_LIST: master(self._topics.create_list, writes=True),
+            RequestCode.DELETE_TOPIC_IN_BROKER: master(self._topics.delete, writes=True),
+            RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP: master(self._topics.put_group, writes=True),
             RequestCode.GET_ALL_TOPIC_CONFIG: self._topics.dump_topics,
             RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG: self._topics.dump_groups,
             RequestCode.GET_ALL_CONSUMER_OFFSET: self._offsets.dump,
@@ -81,7 +82,12 @@ class ClientService:
         return {int(code): handler for code, handler in table.items()}
 
     def _not_serving(self, connection: Connection, request: object) -> object:
-        return self._forwarder.handle(connection, request, self.sends.serve)  # type: ignore[arg-type]
+        return self._forwarder.handle(connection, request, self.sends.serve, writes=True)  # type: ignore[arg-type]
+
+    @property
+    def unfinished(self) -> int:
+        """Sends and changes of topics that were begun and are not answered yet."""
+        return self.sends.waiting + self._changes.under_way
 
     # -- what happens around -----------------------------------------------------------------------------------------
 
@@ -132,10 +138,13 @@ class ClientService:
     async def run(self) -> None:
         """Time-outs of pulls and clients, for as long as the broker runs."""
         expire_at_ms = self._clock.now_ms() + EXPIRE_PERIOD_MS
-        while True:
-            await asyncio.sleep(TICK_MS / 1000)
-            now_ms = self._clock.now_ms()
-            self.pulls.tick(now_ms)
-            if now_ms >= expire_at_ms:
-                expire_at_ms = now_ms + EXPIRE_PERIOD_MS
-                self.clients.expire()
+        try:
+            while True:
+                await asyncio.sleep(TICK_MS / 1000)
+                now_ms = self._clock.now_ms()
+                self.pulls.tick(now_ms)
+                if now_ms >= expire_at_ms:
+                    expire_at_ms = now_ms + EXPIRE_PERIOD_MS
+                    self.clients.expire()
+        finally:
+            self.pulls.cold_reads.close()

@@ -24,6 +24,8 @@ IN_FLIGHT_MAX = 10_000
 IN_FLIGHT_BYTES_MAX = 128 * 1024 * 1024
 CALL_TIMEOUT_MS = 3_000
 RETRY_PAUSE_MS = 20
+# A slave that another broker takes for the master may hear of its election a moment later, or of another one's.
+PASSED_ON_HOLD_MS = 100
 NOT_MASTER_REMARK = "this broker is not the master of its set"
 
 Serve = Callable[[Connection, RemotingCommand], Answer]
@@ -35,7 +37,10 @@ class _NotDone(Exception):
 
 
 class Forwarder:
-    """Forwards requests of any code. `forwarded` counts those that a master answered."""
+    """Forwards requests of any code. `forwarded` counts those that a master answered; `writing` are the writes under way.
+
+    Writes wait for the end of a hand-over also on the master itself.
+    """
 
     def __init__(self, roles: RoleView, client: RemotingClient, hold_ms: int) -> None:
         self._roles = roles
@@ -44,57 +49,67 @@ class Forwarder:
         self._in_flight = 0
         self._in_flight_bytes = 0
         self.forwarded = 0
+        self.writing = 0
 
     @property
     def waiting(self) -> int:
         """Requests that are on their way to a master, or wait for one."""
         return self._in_flight
 
-    def by_master(self, serve: Serve, timeout_ms: int = CALL_TIMEOUT_MS, *, repeatable: bool = False) -> Serve:
+    def by_master(
+        self, serve: Serve, timeout_ms: int = CALL_TIMEOUT_MS, *, repeatable: bool = False, writes: bool = False
+    ) -> Serve:
         """A handler that serves as master and otherwise finds one. `repeatable`: asking twice does no harm."""
 
         def handle(connection: Connection, request: RemotingCommand) -> Answer:
-            if self._roles.serving:
+            if self._roles.serves(writes=writes):
                 return serve(connection, request)
-            return self.handle(connection, request, serve, timeout_ms, repeatable=repeatable)
+            return self.handle(connection, request, serve, timeout_ms, repeatable=repeatable, writes=writes)
 
         return handle
 
     def handle(
         self, connection: Connection, request: RemotingCommand, serve: Serve, timeout_ms: int = CALL_TIMEOUT_MS,
-        *, repeatable: bool = False,
+        *, repeatable: bool = False, writes: bool = False,
     ) -> Answer:  # fmt: skip
         """The answer of the master, whoever that is within the time to hold; of this broker when it becomes master."""
         if self._in_flight >= IN_FLIGHT_MAX or self._in_flight_bytes >= IN_FLIGHT_BYTES_MAX:
             return request.reply(ResponseCode.SYSTEM_BUSY, remark="[OVERLOAD]system busy, too many requests wait for the master")
         self._in_flight += 1
         self._in_flight_bytes += len(request.body)
-        return self._counted(connection, request, serve, timeout_ms, repeatable)
+        self.writing += writes
+        return self._counted(connection, request, serve, timeout_ms, repeatable, writes)
 
     async def _counted(
-        self, connection: Connection, request: RemotingCommand, serve: Serve, timeout_ms: int, repeatable: bool
+        self, connection: Connection, request: RemotingCommand, serve: Serve, timeout_ms: int, repeatable: bool, writes: bool
     ) -> RemotingCommand | None:
         try:
-            return await self._find_and_pass(connection, request, serve, timeout_ms, repeatable)
+            return await self._find_and_pass(connection, request, serve, timeout_ms, repeatable, writes)
         finally:
+            self.writing -= writes
             self._in_flight -= 1
             self._in_flight_bytes -= len(request.body)
 
     async def _find_and_pass(
-        self, connection: Connection, request: RemotingCommand, serve: Serve, timeout_ms: int, repeatable: bool
+        self, connection: Connection, request: RemotingCommand, serve: Serve, timeout_ms: int, repeatable: bool, writes: bool
     ) -> RemotingCommand | None:
         loop = asyncio.get_running_loop()
         deadline = loop.time() + self._hold_ms / 1000
         give_up = loop.time() + timeout_ms / 1000
         while not connection.closed:
-            if self._roles.serving:
+            if self._roles.serves(writes=writes):
                 answer = serve(connection, request)
                 return answer if answer is None or isinstance(answer, RemotingCommand) else await answer
             left_ms = (deadline - loop.time()) * 1000
             if left_ms <= 0:
                 break
             master = self._roles.master_address
-            if master is None or FORWARDED_FOR in request.ext:
+            if FORWARDED_FOR in request.ext:
+                await self._roles.wait_change(left_ms if master is None else min(left_ms, PASSED_ON_HOLD_MS))
+                if self._roles.master_address is not None:
+                    break  # nothing was done with it: whoever passed it on hears of the new master as well
+                continue
+            if master is None:
                 await self._roles.wait_change(left_ms)
                 continue
             try:

@@ -1,6 +1,6 @@
 """What the client service knows of this broker's role: serve, forward, or wait.
 
-Responsible for: the present role and master, and waking those who wait for another one.
+Responsible for: the present role and master, whether writes are held for a hand-over, waking those who wait for a change.
 Refuses to know: how a role comes about.
 """
 
@@ -12,11 +12,15 @@ from brokers.replica.effects import RoleChanged
 
 
 class RoleView:
-    """`serving`: this broker is the master and its queues are ready. `master_address`: where another master serves."""
+    """`serving`: this broker is the master and its queues are ready. `master_address`: where another master serves.
+
+    `draining`: the mastership is being handed over; reads go on, writes wait for its end or for the next master.
+    """
 
     def __init__(self) -> None:
         self.current = RoleChanged("FENCED", 0, None, None, (), 0)
         self.serving = False
+        self.draining = False
         self._waiters: set[asyncio.Future[None]] = set()
 
     @property
@@ -28,10 +32,24 @@ class RoleView:
         """The address of a master that is not this broker."""
         return self.current.master_address if self.current.role == "SLAVE" else None
 
+    def serves(self, *, writes: bool) -> bool:
+        """Whether a request may be served here now."""
+        return self.serving and not (writes and self.draining)
+
     def changed(self, current: RoleChanged) -> None:
         """Take the new role; everyone who waits looks again."""
         self.current = current
         self.serving = current.role == "MASTER"
+        self.draining = False
+        self._wake()
+
+    def drain(self, on: bool) -> None:
+        """Hold writes, or go on with them."""
+        if self.draining != on:
+            self.draining = on
+            self._wake()
+
+    def _wake(self) -> None:
         waiters, self._waiters = self._waiters, set()
         for waiter in waiters:
             if not waiter.done():

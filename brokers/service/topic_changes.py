@@ -46,6 +46,11 @@ class TopicChanges:
         # Topics in the table that not every member is known to hold: no send to them may be acknowledged.
         self.unheld: set[str] = set()
 
+    @property
+    def under_way(self) -> int:
+        """Topics whose change is not settled yet."""
+        return len(self._running)
+
     async def on_first_send(self, send: SendRequest) -> Refusal | None:
         """Create the topic of a send, once however many ask; None when the topic may be used."""
         running = self._running.get(send.topic)

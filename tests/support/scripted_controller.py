@@ -5,6 +5,8 @@ It is a peer, not a model: it checks no rule. Tests that want the real rules sta
 
 from __future__ import annotations
 
+import asyncio
+
 from brokers.remoting import fastjson
 from brokers.remoting.client import RemotingClient
 from brokers.remoting.command import RemotingCommand
@@ -27,6 +29,7 @@ class ScriptedController:
         self.heard: list[RemotingCommand] = []
         self.silent_codes: set[int] = set()
         self.refuse: dict[int, int] = {}
+        self._telling: asyncio.Future[None] | None = None
         self.knows_ha_addresses = True  # False: as a Java controller, or a master that is a Java broker
 
     async def start(self) -> str:
@@ -46,9 +49,14 @@ class ScriptedController:
 
     async def elect(self, broker_id: int, members: list[int]) -> None:
         """Make a broker master and tell everyone, as 1008 does."""
-        self.epoch += 1
-        self.set_epoch += 1
+        self._lead(broker_id, members)
+        await self._tell()
+
+    def _lead(self, broker_id: int, members: list[int]) -> None:
+        self.epoch, self.set_epoch = self.epoch + 1, self.set_epoch + 1
         self.master, self.members = broker_id, members
+
+    async def _tell(self) -> None:
         ext, body = self._facts() | self._master(), self._body()
         for address, _ in self.addresses.values():
             try:
@@ -94,6 +102,10 @@ class ScriptedController:
                 self.addresses[int(ext["brokerId"])] = (ext["brokerAddress"], ext["regentHaAddress"])
                 master = self._master() if self.master not in (None, int(ext["brokerId"])) else {}
                 return request.reply(ext=self._facts() | master, body=self._body())
+            case 1002 if ext["designateElect"] == "true":
+                self._lead(int(ext["brokerId"]), self.members)
+                self._telling = asyncio.ensure_future(self._tell())
+                return request.reply(ext=self._facts() | self._master(), body=self._body())
             case 1002:
                 if self.master is None or self.master == int(ext["brokerId"]):
                     self.master, self.members = int(ext["brokerId"]), [int(ext["brokerId"])]

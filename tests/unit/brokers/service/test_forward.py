@@ -130,3 +130,49 @@ async def test_a_client_that_is_gone_is_not_served(tmp_path: Path) -> None:
         await until(lambda: desk.forwarder.waiting == 0, "the request was given up")
         desk.lead()
         assert desk.store.log_end == 0
+
+
+async def test_during_a_hand_over_writes_wait_for_the_next_master_and_reads_do_not(tmp_path: Path) -> None:
+    async with Desk(tmp_path / "m") as master, Desk(tmp_path / "n") as successor:
+        master.lead()
+        assert (await master.ask(send_request("T", b"first"))).code == 0
+        end = master.store.log_end
+        master.roles.drain(True)
+        waiting = asyncio.ensure_future(master.ask(send_request("T", b"x")))
+        await until(lambda: master.forwarder.writing, "the send is held")
+        assert (await master.ask(pull_request("T", 0, 0))).code == 0 and not waiting.done()
+        successor.lead(2)
+        master.follow(successor.address, 2)
+        assert (await waiting).code == 0 and master.store.log_end == end and master.forwarder.writing == 0
+
+
+async def test_a_hand_over_that_is_given_up_serves_what_was_held(tmp_path: Path) -> None:
+    async with Desk(tmp_path) as desk:
+        desk.lead()
+        desk.roles.drain(True)
+        waiting = asyncio.ensure_future(desk.ask(send_request("T", b"x")))
+        await until(lambda: desk.forwarder.writing, "the send is held")
+        desk.roles.drain(False)
+        assert (await waiting).code == 0 and desk.forwarder.forwarded == 0
+
+
+async def test_a_held_request_of_another_broker_goes_back_when_a_third_one_leads(tmp_path: Path) -> None:
+    async with Desk(tmp_path, hold_ms=60_000) as desk:
+        request = send_request("T", b"x")
+        request.ext[FORWARDED_FOR] = "10.0.0.1:1"
+        waiting = asyncio.ensure_future(desk.ask(request))
+        await until(lambda: desk.forwarder.waiting, "the request is held")
+        desk.follow(f"127.0.0.1:{free_port()}", 2)
+        answer = await waiting
+        assert (answer.code, answer.remark) == (14, NOT_MASTER_REMARK) and desk.store.log_end == 0
+
+
+async def test_a_broker_that_takes_a_former_master_for_the_master_gets_its_request_back_in_time(tmp_path: Path) -> None:
+    async with Desk(tmp_path / "f") as former, Desk(tmp_path / "n") as master, Desk(tmp_path / "s") as late:
+        master.lead(2)
+        former.follow(master.address, 2)
+        late.follow(former.address)
+        waiting = asyncio.ensure_future(late.ask(send_request("T", b"x")))
+        await until(lambda: former.forwarder.waiting, "the former master was asked")
+        late.follow(master.address, 2)
+        assert (await waiting).code == 0 and master.store.log_end > 0

@@ -22,3 +22,18 @@ async def test_who_waits_is_woken_by_a_change_or_by_time() -> None:
     roles.changed(RoleChanged("SLAVE", 1, 2, "other:1", (1, 2), 1))
     await waiting
     await roles.wait_change(1)
+
+
+async def test_while_draining_only_writes_wait_and_its_end_wakes_them() -> None:
+    roles = RoleView()
+    roles.drain(True)
+    assert not roles.serves(writes=False)
+    roles.changed(RoleChanged("MASTER", 1, 1, "me:1", (1,), 1))
+    assert roles.serves(writes=True)
+    roles.drain(True)
+    assert roles.serving and roles.serves(writes=False) and not roles.serves(writes=True)
+    waiting = asyncio.ensure_future(roles.wait_change(60_000))
+    await asyncio.sleep(0)
+    roles.drain(False)
+    await waiting
+    assert roles.serves(writes=True)

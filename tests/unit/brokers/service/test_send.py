@@ -137,7 +137,7 @@ async def test_a_send_that_cannot_be_handed_on_is_answered_all_the_same(tmp_path
         desk.lead()
         assert (await desk.ask(send_request("T", b"x"))).code == 0
 
-        async def stumble(*_: object) -> None:
+        async def stumble(*_: object, **__: object) -> None:
             raise AssertionError("planted")
 
         desk.leads = False

@@ -1,0 +1,71 @@
+"""The internal request 19012: the wish that a master hands over, and a master's word to the member that takes over.
+
+Responsible for: telling one from the other, and the answers. Refuses to know: how a hand-over goes.
+
+The wish may name `targetBrokerId`; success is answered when the target leads, with its id, address and epoch. A master's
+word carries `regentMasterEpoch`, its own; success means that this slave has asked for the master's tables since.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Protocol
+
+from brokers.hand_over import Refused
+from brokers.remoting.codes import RequestCode, ResponseCode
+from brokers.remoting.command import RemotingCommand
+from brokers.remoting.connection import Answer, Connection
+from brokers.service.request_fields import BadField, number
+from brokers.service.role_view import RoleView
+
+EPOCH, TARGET = "regentMasterEpoch", "targetBrokerId"
+
+
+class Outcome(Protocol):
+    """Who leads after a hand-over."""
+
+    @property
+    def master_id(self) -> int: ...
+    @property
+    def master_address(self) -> str: ...
+    @property
+    def master_epoch(self) -> int: ...
+
+
+def take_tables(master_epoch: int) -> RemotingCommand:
+    """The word of the master of that epoch to the member that shall take over."""
+    return RemotingCommand.request(RequestCode.REGENT_HAND_OVER, {EPOCH: str(master_epoch)})
+
+
+class HandOverRequests:
+    """`hand_over(target)` raises Refused; `copy_tables(master address, epoch)` is the slave's ordinary copying."""
+
+    def __init__(
+        self, roles: RoleView, hand_over: Callable[[int | None], Awaitable[Outcome]],
+        copy_tables: Callable[[str, int], Awaitable[None]],
+    ) -> None:  # fmt: skip
+        self._roles, self._hand_over, self._copy_tables = roles, hand_over, copy_tables
+
+    def serve(self, _connection: Connection, request: RemotingCommand) -> Answer:
+        """Handler of 19012."""
+        try:
+            if EPOCH in request.ext:
+                return self._take_tables(request, number(request.ext, EPOCH))
+            return self._wish(request, number(request.ext, TARGET) if TARGET in request.ext else None)
+        except BadField as error:
+            return request.reply(ResponseCode.SYSTEM_ERROR, remark=str(error))
+
+    async def _wish(self, request: RemotingCommand, target: int | None) -> RemotingCommand:
+        try:
+            done = await self._hand_over(target)
+        except Refused as refused:
+            return request.reply(ResponseCode.SYSTEM_ERROR, remark=str(refused))
+        ext = {"masterBrokerId": str(done.master_id), "masterAddress": done.master_address, "masterEpoch": str(done.master_epoch)}
+        return request.reply(ext=ext)
+
+    async def _take_tables(self, request: RemotingCommand, epoch: int) -> RemotingCommand:
+        master = self._roles.master_address
+        if master is None or self._roles.current.master_epoch != epoch:
+            return request.reply(ResponseCode.SYSTEM_ERROR, remark=f"it follows nobody in epoch {epoch}")
+        await self._copy_tables(master, epoch)
+        return request.reply()
