@@ -17,13 +17,14 @@ from pathlib import Path
 from brokers.log import query
 from brokers.log.appender import Appender, PutResult
 from brokers.log.checkpoint import CHECKPOINT_NAME, AbortMarker, Checkpoint, StoreLock, read_checkpoint, write_checkpoint
+from brokers.log.cold_query import ColdRead, read_or_cold
 from brokers.log.commit_log import FILE_BYTES_DEFAULT, CommitLog, FileRange
 from brokers.log.consume_queue import FILE_BYTES_DEFAULT as QUEUE_FILE_BYTES_DEFAULT
 from brokers.log.consume_queue import ConsumeQueues
 from brokers.log.disk_space import Spare, full_disk_told
 from brokers.log.dispatch import Dispatcher, QueueGrowth
 from brokers.log.errors import DiskFull
-from brokers.log.index import ENTRIES_MAX_DEFAULT, SLOTS_DEFAULT, MessageIndex, open_index
+from brokers.log.index import ENTRIES_MAX_DEFAULT, SLOTS_DEFAULT, open_index
 from brokers.log.integrity import QueueCheck
 from brokers.log.open_files import OPEN_FILES_MAX, sync_files
 from brokers.log.query import GetResult
@@ -90,16 +91,12 @@ class MessageStore:
             same_boot=same_boot,
         )
         self.confirm_offset = self.recovery.confirm_offset
-        self.index = self._dispatcher.index = self._open_index()
+        sizes, sound = (self.config.index_slots, self.config.index_entries_max), not self.recovery.abnormal
+        self.index = open_index(self.root, self.log, *sizes, sound=sound) if self.config.message_index else None
+        self._dispatcher.index = self.index
         self._memory_bytes = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") * MEMORY_PERCENT // 100
         self._appender = Appender(self.log, self.queues, self._dispatcher)
         self.spare.run(self._abort.set)
-
-    def _open_index(self) -> MessageIndex | None:
-        if not self.config.message_index:
-            return None
-        sizes = self.config.index_slots, self.config.index_entries_max
-        return open_index(self.root, self.log, *sizes, sound=not self.recovery.abnormal)
 
     # -- what is there
 
@@ -221,6 +218,14 @@ class MessageStore:
         queue = self.queues.get(topic, queue_id)
         check = QueueCheck(topic, queue_id)
         return query.get_messages(self.log, queue, offset, max_messages, codes, self._memory_bytes, check)
+
+    def query_or_cold(
+        self, topic: str, queue_id: int, offset: int, max_messages: int, codes: Collection[int] | None = None
+    ) -> GetResult | ColdRead:
+        """As `query`; what is not in memory is left to be read on another thread."""
+        queue, check = self.queues.get(topic, queue_id), QueueCheck(topic, queue_id)
+        selection = query.select(self.log, queue, offset, max_messages, codes, self._memory_bytes, check)
+        return selection if isinstance(selection, GetResult) else read_or_cold(self.log, selection)
 
     def queue_bounds(self, topic: str, queue_id: int) -> tuple[int, int]:
         """(min, max) offset of a queue, (0, 0) when it was never written."""

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from brokers.log.cold_query import ColdRead
 from brokers.log.query import GetResult, GetStatus
 from brokers.log.store import MessageStore
 from brokers.remoting.codes import ResponseCode
 from brokers.remoting.command import RemotingCommand
 from brokers.remoting.connection import Answer, Connection
 from brokers.service.clock import Clock
+from brokers.service.cold_reads import ColdReads
 from brokers.service.groups import ClientGroups
 from brokers.service.long_polling import HeldPull, HeldPulls
 from brokers.service.pull_request import PullRequest, answer_ext, code_of, parse
@@ -44,6 +46,7 @@ class PullService:
     ) -> None:
         self._store, self._tables, self._groups, self._clock, self._repairs = store, tables, groups, clock, repairs
         self.held = HeldPulls()
+        self.cold_reads = ColdReads()
 
     def serve(self, connection: Connection, request: RemotingCommand) -> Answer:
         """Handler of 11 and 361 on the master."""
@@ -110,7 +113,10 @@ class PullService:
 
     def _query(self, reader: Reader) -> GetResult:
         pull = reader.pull
-        result = self._store.query(pull.topic, pull.queue_id, pull.queue_offset, pull.max_messages, reader.codes)
+        return self._judged(reader, self._store.query(pull.topic, pull.queue_id, pull.queue_offset, pull.max_messages, reader.codes))
+
+    def _judged(self, reader: Reader, result: GetResult) -> GetResult:
+        pull = reader.pull
         if result.refused is not None and self._repairs is not None:
             self._repairs.wanted(result.refused, "pull")
         if result.status in (GetStatus.OFFSET_OVERFLOW_BADLY, GetStatus.NO_MATCHED_LOGIC_QUEUE, GetStatus.NO_MESSAGE_IN_QUEUE):
@@ -120,7 +126,19 @@ class PullService:
         return result
 
     def _read(self, reader: Reader, deadline_ms: int | None) -> Answer:
-        result = self._query(reader)
+        pull = reader.pull
+        found = self._store.query_or_cold(pull.topic, pull.queue_id, pull.queue_offset, pull.max_messages, reader.codes)
+        if isinstance(found, ColdRead):
+            return self._when_read(reader, found, deadline_ms)
+        return self._decided(reader, self._judged(reader, found), deadline_ms)
+
+    async def _when_read(self, reader: Reader, cold: ColdRead, deadline_ms: int | None) -> RemotingCommand | None:
+        """Meanwhile everybody else is served."""
+        result = self._judged(reader, await self.cold_reads.read(cold))
+        answer = self._decided(reader, result, deadline_ms)
+        return answer if answer is None or isinstance(answer, RemotingCommand) else await answer
+
+    def _decided(self, reader: Reader, result: GetResult, deadline_ms: int | None) -> Answer:
         if result.status is GetStatus.RECORD_REFUSED and self._repairs is not None:
             return self._after_repair(self._repairs, reader, result)
         code = code_of(result.status.value, reader.pull.queue_offset)
