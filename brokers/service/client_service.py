@@ -138,10 +138,13 @@ class ClientService:
     async def run(self) -> None:
         """Time-outs of pulls and clients, for as long as the broker runs."""
         expire_at_ms = self._clock.now_ms() + EXPIRE_PERIOD_MS
-        while True:
-            await asyncio.sleep(TICK_MS / 1000)
-            now_ms = self._clock.now_ms()
-            self.pulls.tick(now_ms)
-            if now_ms >= expire_at_ms:
-                expire_at_ms = now_ms + EXPIRE_PERIOD_MS
-                self.clients.expire()
+        try:
+            while True:
+                await asyncio.sleep(TICK_MS / 1000)
+                now_ms = self._clock.now_ms()
+                self.pulls.tick(now_ms)
+                if now_ms >= expire_at_ms:
+                    expire_at_ms = now_ms + EXPIRE_PERIOD_MS
+                    self.clients.expire()
+        finally:
+            self.pulls.cold_reads.close()

@@ -41,7 +41,7 @@ SHELLS: dict[str, tuple[str, ...]] = {
     "files": (
         "lakehouse/checkpoint.py",
         "processors/snapshots.py", "processors/snapshot_route.py", "processors/start_notes.py", "processors/own_identity.py", "processors/folder_lock.py", "brokers/boot.py", "brokers/identity_file.py",
-        "brokers/ha/epoch_file.py", "brokers/log/checkpoint.py", "brokers/log/commit_log.py",
+        "brokers/ha/epoch_file.py", "brokers/log/checkpoint.py", "brokers/log/cold_query.py", "brokers/log/commit_log.py",
         "brokers/log/consume_queue.py", "brokers/log/disk.py", "brokers/log/dispatch.py", "brokers/log/json_files.py",
         "brokers/log/disk_space.py", "brokers/log/group_commit.py", "brokers/log/log_folder.py", "brokers/log/index.py", "brokers/log/index_file.py", "brokers/log/open_files.py", "brokers/log/patch.py", "brokers/log/side_reader.py", "brokers/log/store.py", "brokers/log/trimming.py", "brokers/service/table_files.py", "lakehouse/status.py",
         "lakehouse/writer_lock.py",
@@ -52,7 +52,7 @@ SHELLS: dict[str, tuple[str, ...]] = {
         "lakehouse/config.py",
     ),
     "service to clients, in the broker's loop": (
-        "brokers/service/client_requests.py", "brokers/service/client_service.py", "brokers/service/clock.py",
+        "brokers/service/client_requests.py", "brokers/service/client_service.py", "brokers/service/clock.py", "brokers/service/cold_reads.py",
         "brokers/service/forward.py", "brokers/service/metadata_sync.py", "brokers/service/role_view.py",
         "brokers/service/repair.py", "brokers/service/send.py", "brokers/service/topic_changes.py",
     ),
