@@ -45,7 +45,9 @@ class Upkeep:
         while True:
             await asyncio.sleep(period_ms / 1000)
             try:
-                self._tables.save_offsets()
+                job = self._tables.offsets_job()
+                if job is not None:
+                    await asyncio.to_thread(job)
             except OSError as error:
                 # Tried again next time; consumers at worst read some messages twice.
                 _log.error("consumer offsets cannot be written: %s", error)

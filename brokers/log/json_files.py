@@ -6,6 +6,7 @@ Refuses to know: what topics, groups or offsets are.
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 
 from brokers.log.checkpoint import replace_file
@@ -24,6 +25,7 @@ class JsonFile:
         self.path = Path(path)
         self._backup = self.path.with_name(self.path.name + ".bak")
         self._worth_keeping = True
+        self._lock = threading.Lock()
 
     def load(self) -> dict[str, object] | None:
         """The document, of the `.bak` copy when the file is missing, empty or broken; None when neither exists.
@@ -48,12 +50,13 @@ class JsonFile:
         raise LogError(f"{broken}; restore the file, or remove it and its .bak copy to start with an empty table")
 
     def save(self, document: dict[str, object]) -> None:
-        """Keeps the current file as `.bak`, then replaces it; each step is durable before the next."""
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        if self._worth_keeping and self.path.exists():
-            replace_file(self._backup, self.path.read_bytes())
-        replace_file(self.path, dumps(document))
-        self._worth_keeping = True
+        """Keeps the current file as `.bak`, then replaces it; each step is durable before the next. On any thread."""
+        with self._lock:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            if self._worth_keeping and self.path.exists():
+                replace_file(self._backup, self.path.read_bytes())
+            replace_file(self.path, dumps(document))
+            self._worth_keeping = True
 
 
 def _as_object(value: object) -> dict[str, object]:

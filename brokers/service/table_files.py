@@ -6,6 +6,7 @@ Refuses to know: who changes the tables and when, how a file is kept (`json_file
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
@@ -26,6 +27,8 @@ class TableFiles:
     def __init__(self, store_dir: Path) -> None:
         folder = store_dir / "config"
         self.unsaved: set[JsonFile] = set()
+        self._offsets_lock = threading.Lock()
+        self._offsets_taken = self._offsets_saved = 0
         self._topics_file = JsonFile(folder / TOPICS_FILE)
         self._offsets_file = JsonFile(folder / CONSUMER_OFFSET_FILE)
         self._groups_file = JsonFile(folder / SUBSCRIPTION_GROUP_FILE)
@@ -59,15 +62,31 @@ class TableFiles:
 
     def save_offsets(self) -> bool:
         """Write the consumer offsets when they changed; False when there was nothing to write."""
+        job = self.offsets_job()
+        if job is not None:
+            job()
+        return job is not None
+
+    def offsets_job(self) -> Callable[[], None] | None:
+        """What writes the consumer offsets of this moment, to be called on any thread (OSError); None when none changed."""
         if not self.offsets.dirty:
-            return False
+            return None
         self.offsets.dirty = False
-        try:
-            self._save(self._offsets_file, self.offsets.to_wire())
-        except OSError:
-            self.offsets.dirty = True
-            raise
-        return True
+        self._offsets_taken += 1
+        number, document = self._offsets_taken, self.offsets.to_wire()
+
+        def run() -> None:
+            with self._offsets_lock:
+                if number < self._offsets_saved:  # a later job was faster
+                    return
+                try:
+                    self._save(self._offsets_file, document)
+                except OSError:
+                    self.offsets.dirty = True
+                    raise
+                self._offsets_saved = number
+
+        return run
 
 
 def _read(file: JsonFile, decode: Callable[[object], Table]) -> Table | None:

@@ -1,5 +1,6 @@
 """Configuration files: dialect of the real broker, the older copy, damage."""
 
+import threading
 from pathlib import Path
 
 import pytest
@@ -50,3 +51,15 @@ def test_damage_without_a_copy_is_an_error_and_never_an_empty_table(tmp_path: Pa
     path.write_bytes(b'{"a":')
     with pytest.raises(LogError, match="restore the file"):
         JsonFile(path).load()
+
+
+def test_two_threads_that_save_leave_one_whole_document(tmp_path: Path) -> None:
+    file = JsonFile(tmp_path / "f.json")
+    document = [{"n": number, "fill": "x" * 50_000} for number in range(2)]
+    threads = [threading.Thread(target=lambda one=one: [file.save(one) for _ in range(20)]) for one in document]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert JsonFile(tmp_path / "f.json").load() in document
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["f.json", "f.json.bak"]

@@ -1,6 +1,7 @@
 """The JSON files of folder `config`."""
 
 import errno
+import threading
 from pathlib import Path
 
 import pytest
@@ -76,3 +77,19 @@ def test_what_a_full_disk_put_off_is_written_later(tmp_path: Path, monkeypatch: 
     files.save_late()
     again = TableFiles(tmp_path)
     assert again.topics.get("T") is not None and again.groups.get("g") is not None and not files.unsaved
+
+
+def test_offsets_are_written_as_they_were_when_the_job_was_taken(tmp_path: Path) -> None:
+    files = TableFiles(tmp_path)
+    assert files.offsets_job() is None
+    files.offsets.commit("g", "T", 0, 7, 5)
+    job = files.offsets_job()
+    assert job is not None
+    files.offsets.commit("g", "T", 0, 8, 6)
+    writer = threading.Thread(target=job)
+    writer.start()
+    writer.join()
+    assert TableFiles(tmp_path).offsets.query("g", "T", 0) == 7 and files.offsets.dirty
+    assert files.save_offsets() and TableFiles(tmp_path).offsets.query("g", "T", 0) == 8
+    job()  # a thread that was late does not bring older offsets back
+    assert TableFiles(tmp_path).offsets.query("g", "T", 0) == 8
