@@ -28,6 +28,7 @@ PAGE_SHIFT = 10
 PAGE_SLOTS = 1 << PAGE_SHIFT
 PAGES_AT_ONCE = 64
 SECONDS_MAX = 0x7FFFFFFF
+STEPS_MAX = 10_000
 
 _HEADER = struct.Struct(">qqqqii")
 _ENTRY = struct.Struct(">iqii")
@@ -185,13 +186,18 @@ class IndexFile:
         return _ENTRY.unpack(data.ljust(ENTRY_BYTES, b"\0"))
 
     def find(self, key_hash: int, begin_ms: int, end_ms: int) -> Iterator[int]:
-        """Log offsets of messages with that hash, newest first, one second too many rather than too few."""
+        """Log offsets of messages with that hash, newest first, one second too many rather than too few.
+
+        Gives up after STEPS_MAX entries: nobody is to wait for one who asks for the old ones of a key that all have.
+        """
         slot, slots = key_hash % self._slot_count, self._slots
         if slots is not None:
             number = slots[slot]
         else:
             (number,) = _SLOT.unpack(os.pread(self._fd, SLOT_BYTES, HEADER_BYTES + slot * SLOT_BYTES))
-        while 0 < number < self.header.next_entry:
+        for _ in range(STEPS_MAX):
+            if not 0 < number < self.header.next_entry:
+                return
             found, offset, seconds, before = self._entry(number)
             stored_ms = self.header.begin_ms + seconds * 1000
             if found == key_hash and begin_ms - 1000 < stored_ms <= end_ms:

@@ -15,7 +15,7 @@ from brokers.log.index_keys import keys_of
 from brokers.log.integrity import BadRecord, Place, problem
 from brokers.log.records import BODY_BYTES_MAX, MAGIC_V1, MAGIC_V2, MESSAGE_BYTES_MIN, read_record, size_and_magic
 
-CANDIDATES_MAX = 20_000
+CANDIDATES_MAX = 1_000
 ANSWER_BYTES_MAX = 8 * 1024 * 1024
 RECORD_BYTES_MAX = BODY_BYTES_MAX + 3 * 65_536
 
