@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from brokers.remoting.codes import ResponseCode
-from infra import confirmation
+from infra import confirmation, set_transfer
 from infra.cli_controller_state import find_set, ids_text
 from infra.controller_admin import ControllerAdmin, add_where, admin_of
 from infra.problems import EXIT_DONE, EXIT_USAGE, Problem
@@ -27,7 +27,10 @@ def add_arguments(parser: argparse.ArgumentParser, verb: str) -> None:
             parser.add_argument("--unclean", action="store_true",
                                 help=f"allow a replica outside of the SyncStateSet: messages may be lost. Sets {UNCLEAN} for this election only")
         case "transfer":
-            parser.add_argument("id", metavar="CONTROLLER_ID", nargs="?", help="who shall lead (default: the best standby)")
+            parser.add_argument("name", metavar="CONTROLLER_ID|SET", nargs="?",
+                                help="the controller that shall lead (default: the best standby), or a broker set whose master shall hand over")
+            parser.add_argument("id", metavar="ID", type=int, nargs="?",
+                                help="of a set: the replica that shall be master (default: the best one in sync)")
         case "clean":
             parser.add_argument("name", metavar="SET", help="the broker set")
             parser.add_argument("ids", metavar="ID", type=int, nargs="*", help="replicas to forget (default: the whole set)")
@@ -106,14 +109,18 @@ def _unclean(admin: ControllerAdmin, document: Mapping[str, Any], wanted: bool) 
 
 
 def transfer(admin: ControllerAdmin, arguments: argparse.Namespace) -> Result:
-    """Another controller leads. Masters of broker sets stay where they are, and serve on meanwhile."""
+    """Another controller leads; masters of broker sets stay where they are. Or, when a set is named: another master."""
     before = admin.state(sets=False)
     known = [one["id"] for one in before["controllers"]]
-    if arguments.id is not None and arguments.id not in known:
-        raise Problem(f"no controller {arguments.id!r} is known", f"There are {', '.join(known)}.", EXIT_USAGE)
-    if arguments.id == before["leader"]:
+    wanted = arguments.name
+    if arguments.id is not None or wanted is not None and wanted not in known:
+        document = admin.state(wanted)
+        if arguments.id is not None or wanted in document["sets"]:
+            return set_transfer.transfer(admin, document, wanted, arguments.id)
+        raise Problem(f"no controller {wanted!r} is known", f"There are {', '.join(known)}.", EXIT_USAGE)
+    if wanted == before["leader"]:
         return {"leader": before["leader"], "term": before["term"], "result": "kept"}, f"{before['leader']} leads already, term {before['term']}"
-    admin.transfer(arguments.id)
+    admin.transfer(wanted)
     after = admin.state(sets=False)
     result = {"leader": after["leader"], "leader_address": after["leader_address"], "term": after["term"], "previous": before["leader"],
               "result": "transferred"}

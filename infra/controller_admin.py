@@ -174,6 +174,13 @@ class ControllerAdmin(ControllerCalls):
             raise Refused(f"log level of {address}", answer, address)
         return answer
 
+    def hand_over(self, address: str, broker_id: int | None = None) -> RemotingCommand:
+        """The master at `address` hands its set over to the named replica, or to the best one; it says when that leads."""
+        answer = self.ask(address, RequestCode.REGENT_HAND_OVER, {} if broker_id is None else {"targetBrokerId": str(broker_id)})
+        if answer.code != ResponseCode.SUCCESS:
+            raise Refused("mastership not handed over", answer, address)
+        return answer
+
     def transfer(self, controller_id: str | None = None) -> RemotingCommand:
         """The leader steps aside for the named controller, or for the best one."""
         ext = {"controllerId": controller_id} if controller_id else {}
