@@ -9,6 +9,7 @@ from brokers.config import BrokerConfig
 from brokers.event_reporter import EventReporter
 from brokers.local_replica import LocalReplica
 from brokers.membership import Membership
+from brokers.replica.put_rules import AckMode
 from brokers.service.admin import BrokerStatus
 from brokers.service.client_service import ClientService
 from brokers.service.forward import Forwarder
@@ -42,6 +43,7 @@ def read_status(
         confirm_offset=core.confirm_offset if core else store.confirm_offset,
         dispatched_offset=store.dispatched_offset,
         controller=membership.leader,
+        ack_mode=AckMode(config.all_ack, config.in_sync_replicas).label,
         write_refusal=replica.write_refusal(),
         waiting_sends=service.sends.waiting,
         held_pulls=service.pulls.held.count,

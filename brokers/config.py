@@ -47,6 +47,9 @@ class BrokerConfig(BaseModel):
     scrub_every_s: int = Field(21_600, ge=1)
     min_in_sync_replicas: int = Field(2, ge=1, le=100)
     all_ack: bool = True
+    # Only without all_ack, and then acknowledged messages may be lost: success needs so many copies, whoever holds them.
+    in_sync_replicas: int = Field(2, ge=1, le=100)
+    auto_in_sync_replicas: bool = False  # RocketMQ's name; it acts without controllers only, so never here
     election_priority: int = Field(2_147_483_647, ge=0)
     auto_create_topics: bool = True
 

@@ -99,7 +99,10 @@ class LocalReplica:
             file_bytes=config.commit_log_file_bytes, ack_wait_shrink_ms=config.ack_wait_shrink_ms,
             relink_grace_ms=config.relink_grace_ms, ha_heartbeat_ms=config.ha_heartbeat_ms,
             min_in_sync_replicas=config.min_in_sync_replicas, all_ack=config.all_ack,
+            in_sync_replicas=config.in_sync_replicas, auto_in_sync_replicas=config.auto_in_sync_replicas,
         )  # fmt: skip
+        for warning in settings.ack_mode().warnings():
+            _log.warning("%s", warning)
         return ReplicaCore(
             settings, broker_id=broker_id, incarnation=self.boot.incarnation,
             clean=self.boot.clean, trusted_end=self.boot.trusted_end,

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from brokers.ha.master_link import BATCH_BYTES, UNACKED_BYTES_MAX, LinkLimits
 from brokers.ha.sync_set import SetTimers
+from brokers.replica.put_rules import AckMode
 
 LINKS_MAX = 64
 """Open HA links of one broker; a set has a handful of replicas."""
@@ -15,7 +16,8 @@ LINKS_MAX = 64
 class ReplicaConfig:
     """`ha_heartbeat_ms` and `housekeeping_ms` are RocketMQ's options of that name (5000 and 20000
     there); any value is compatible on the wire. `all_ack=False` is RocketMQ's count mode with
-    `in_sync_replicas` (design S2): it may lose acknowledged messages and says so."""
+    `in_sync_replicas` (design S2): it may lose acknowledged messages and says so.
+    `auto_in_sync_replicas` is accepted and does nothing, as in RocketMQ under controllers."""
 
     file_bytes: int = 1024 * 1024 * 1024
     ack_wait_shrink_ms: int = 1000
@@ -40,6 +42,10 @@ class ReplicaConfig:
     min_in_sync_replicas: int = 2
     in_sync_replicas: int = 2
     all_ack: bool = True
+    auto_in_sync_replicas: bool = False
+
+    def ack_mode(self) -> AckMode:
+        return AckMode(self.all_ack, self.in_sync_replicas, self.min_in_sync_replicas, self.auto_in_sync_replicas)
 
     def link_limits(self) -> LinkLimits:
         return LinkLimits(

@@ -53,6 +53,7 @@ class MasterRole:
             broker_id, members, set_epoch, min_in_sync=minimum, timers=timers, now_ms=now_ms
         )
         self._config = config
+        self._mode = config.ack_mode()
         self._log = log
         self._limits = config.link_limits()
         self._broker_id = broker_id
@@ -134,13 +135,8 @@ class MasterRole:
 
     def write_refusal(self, now_ms: int) -> str | None:
         """Why a write has no hope of being acknowledged now; None when it has."""
-        wanted = self._config.min_in_sync_replicas
-        if len(self.sync.confirmed) < wanted:
-            return f"in-sync replicas not enough: {len(self.sync.confirmed)} of {wanted}"
         reachable = self.sync.reachable(self._slaves(now_ms), now_ms)
-        if reachable < wanted:
-            return f"in-sync replicas not enough: {reachable} of {wanted} reachable"
-        return None
+        return self._mode.refusal(len(self.sync.confirmed), reachable)
 
     def _reckon(self, now_ms: int) -> list[Effect]:
         """After any change of links, acknowledgements or set: what is confirmed, who should belong."""
@@ -151,10 +147,10 @@ class MasterRole:
             one.peer_id: one.acked for one in self.links.values() if one.peer_id is not None and one.acked is not None
         }
         end = self._log.end_offset
-        if self._config.all_ack:
+        if self._mode.all_ack:
             candidate = self.sync.confirm_candidate(end, acked)
         else:
-            candidate = count_mode_candidate(end, acked.values(), self._config.in_sync_replicas)
+            candidate = count_mode_candidate(end, acked.values(), self._mode.in_sync)
         if candidate is None:
             return []
         effects = self._log.move_confirm(candidate)

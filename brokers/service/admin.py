@@ -44,6 +44,7 @@ class BrokerStatus:
     confirm_offset: int
     dispatched_offset: int
     controller: str | None
+    ack_mode: str
     write_refusal: str | None
     waiting_sends: int
     held_pulls: int

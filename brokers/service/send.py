@@ -15,20 +15,20 @@ from dataclasses import dataclass, replace
 from brokers.log.disk_space import full_remark
 from brokers.log.errors import DiskFull, LogError
 from brokers.log.flush_queue import Flushed
-from brokers.log.records import MessageFields, RecordError, decode_batch, host_bytes
+from brokers.log.records import MessageFields, RecordError
 from brokers.log.store import MessageStore, PutResult
 from brokers.remoting.codes import RequestCode, ResponseCode
 from brokers.remoting.command import RemotingCommand
 from brokers.remoting.connection import Answer, Connection
+from brokers.replica.put_rules import BusyGate, PutStatus, admit, code_of, combine
 from brokers.replica.waiters import Confirmation
 from brokers.service.clock import Clock
-from brokers.service.forward import FORWARDED_FOR
-from brokers.service.put_outcome import code_of
 from brokers.service.request_fields import BadField
 from brokers.service.role_view import RoleView
+from brokers.service.send_messages import MessageMaker
 from brokers.service.send_request import (
-    REGION_ID, Refusal, SendRequest, answer_ext, joined_properties, parse_v1, parse_v2, property_value, refusal,
-    stored_properties, topic_refusal, with_property,
+    Refusal, SendRequest, answer_ext, parse_v1, parse_v2, property_value, refusal, topic_refusal, waits_for_replicas,
+    with_property,
 )  # fmt: skip
 from brokers.service.topics import NOT_WRITABLE_BY_CLIENTS, TopicConfig, TopicTable
 from brokers.service.unique_key import UniqueKeys
@@ -36,7 +36,6 @@ from brokers.service.unique_key import UniqueKeys
 # Sends taken and not answered yet, and the bytes of their bodies; more is answered with SYSTEM_BUSY.
 WAITING_SENDS_MAX = 100_000
 WAITING_BYTES_MAX = 256 * 1024 * 1024
-LOCALHOST = host_bytes("127.0.0.1", 0)
 
 _log = logging.getLogger(__name__)
 
@@ -50,6 +49,7 @@ class Pending:
     messages: list[MessageFields]
     queue_id: int
     unique_key: str | None
+    waits: bool = True
     result: PutResult | None = None
 
 
@@ -76,17 +76,18 @@ class SendService:
         unheld_topics: set[str], not_serving: Callable[[Connection, RemotingCommand], Answer], unique_keys: UniqueKeys,
     ) -> None:  # fmt: skip
         self._store, self._topics, self._roles, self._mastership, self._clock = store, topics, roles, mastership, clock
-        self._store_host = store_host
+        self._maker = MessageMaker(cluster_name, store_host)
         self._ack_timeout_ms = ack_timeout_ms
         self._create_topic = create_topic
         self._not_serving = not_serving
-        self._added = f"MSG_REGION\x01{REGION_ID}\x02TRACE_ON\x01true\x02CLUSTER\x01{cluster_name}\x02"
         self._pending: list[Pending] = []
         self._waiting_sends = 0
         self._waiting_bytes = 0
         self._loop = asyncio.get_running_loop()
         self._unheld_topics = unheld_topics
         self._unique_keys = unique_keys
+        self._gate = BusyGate()
+        self._taken_ms = 0  # when the first of `_pending` was
 
     @property
     def waiting(self) -> int:
@@ -106,9 +107,10 @@ class SendService:
         return self._accept(connection, request, send, config)
 
     async def _first_send(self, connection: Connection, request: RemotingCommand, send: SendRequest) -> RemotingCommand | None:
-        reason = self._mastership.write_refusal()
-        if reason is not None:
-            return request.reply(ResponseCode.SYSTEM_ERROR, remark=reason)
+        # Also without waiting for replicas: a topic is there when the members of the set hold it (S10).
+        kept_out = admit(self._mastership.write_refusal(), waits=True)
+        if kept_out is not None:
+            return request.reply(kept_out[0], remark=kept_out[1])
         refused = await self._create_topic(send)
         if refused is not None:
             return _refuse(request, refused)
@@ -130,73 +132,75 @@ class SendService:
             send = replace(send, properties=with_property(send.properties, "UNIQ_KEY", unique_key))
         queue_id = send.queue_id if send.queue_id >= 0 else random.randrange(max(1, config.write_queues))
         try:
-            messages = self._messages(connection, request, send, queue_id)
+            messages = self._maker.messages(connection, request, send, queue_id)
         except (RecordError, ValueError) as error:
             return request.reply(ResponseCode.MESSAGE_ILLEGAL, remark=str(error))
         if not self._pending:
             self._loop.call_soon(self._flush)
-        self._pending.append(Pending(connection, request, messages, queue_id, unique_key))
+            self._taken_ms = self._clock.now_ms()
+        waits = waits_for_replicas(send.properties)
+        self._pending.append(Pending(connection, request, messages, queue_id, unique_key, waits))
         self._waiting_sends += 1
         self._waiting_bytes += len(request.body)
         return None
-
-    def _messages(self, connection: Connection, request: RemotingCommand, send: SendRequest, queue_id: int) -> list[MessageFields]:
-        born_host = _born_host(connection, request)
-        if send.batch or request.code == RequestCode.SEND_BATCH_MESSAGE:
-            # As RocketMQ does, and its recorded log shows: what the request carries goes behind each message's own.
-            common = stored_properties(send.properties, self._added)
-            return [
-                MessageFields(
-                    send.topic, queue_id, unit.body, joined_properties(unit.properties, common), send.born_ms, born_host, self._store_host,
-                    unit.flag, send.sys_flag, send.reconsume_times,
-                )  # fmt: skip
-                for unit in decode_batch(request.body)
-            ]
-        properties = send.properties
-        if "POP_CK" in properties:
-            properties = _without(properties, "POP_CK")
-        return [
-            MessageFields(
-                send.topic, queue_id, request.body, stored_properties(properties, self._added), send.born_ms, born_host,
-                self._store_host, send.flag, send.sys_flag, send.reconsume_times,
-            )  # fmt: skip
-        ]
 
     def _flush(self) -> None:
         """Everything that came in this turn of the loop goes into the log with one write."""
         batch, self._pending = self._pending, []
         # The replica knows first; the role view hears of it a moment later.
-        if not self._roles.serves(writes=True) or not self._mastership.leads():
+        if not self._roles.serving or not self._mastership.leads():
             self._count_out(batch)
             for each in batch:
                 _answer_later(each, self._not_serving(each.connection, each.request))
             return
+        batch = self._admitted(batch)
+        results = self._written(batch) if batch else None
+        if results is not None:
+            self._mastership.log_grew(self._store.log_end)
+            self._await_confirmation(batch, results)
+
+    def _admitted(self, batch: list[Pending]) -> list[Pending]:
+        """Those that may be written now; the others are answered, and nothing of them is stored."""
+        busy = self._gate.refusal(self._taken_ms, self._clock.now_ms())
+        if busy is not None:
+            self._answer_all(batch, *busy)
+            return []
         reason = self._mastership.write_refusal()
-        if reason is not None:
-            self._answer_all(batch, ResponseCode.SYSTEM_ERROR, reason)
-            return
+        if reason is None:
+            return batch
+        for waits in (True, False):
+            answer = admit(reason, waits=waits)
+            if answer is not None:
+                self._answer_all([each for each in batch if each.waits is waits], *answer)
+                batch = [each for each in batch if each.waits is not waits]
+        return batch
+
+    def _written(self, batch: list[Pending]) -> list[PutResult | RecordError] | None:
+        began_ms = self._clock.now_ms()
         try:
-            results = self._store.put_many([each.messages for each in batch], self._clock.wall_ms())
+            return self._store.put_many([each.messages for each in batch], self._clock.wall_ms())
         except DiskFull:  # nothing of it is stored; the log takes messages again as soon as there is room
-            self._answer_all(batch, ResponseCode.SERVICE_NOT_AVAILABLE, full_remark(self._store.root))
-            return
+            self._answer_all(batch, *code_of(PutStatus.SERVICE_NOT_AVAILABLE, full_remark(self._store.root)))
         except (LogError, OSError) as error:
             _log.error("the log refused a write: %s", error)
-            self._answer_all(batch, ResponseCode.SERVICE_NOT_AVAILABLE, str(error))
+            self._answer_all(batch, *code_of(PutStatus.SERVICE_NOT_AVAILABLE, str(error)))
             self._mastership.storage_failed(str(error))
-            return
-        self._mastership.log_grew(self._store.log_end)
-        self._await_confirmation(batch, results)
+        finally:
+            self._gate.appended(began_ms, self._clock.now_ms())
+        return None
 
     def _await_confirmation(self, batch: list[Pending], results: list[PutResult | RecordError]) -> None:
         stored = []
         for each, result in zip(batch, results, strict=True):
             if isinstance(result, RecordError):
-                self._answer_all([each], ResponseCode.MESSAGE_ILLEGAL, str(result))
-            else:
-                each.messages = []
-                each.result = result
+                self._answer_all([each], *code_of(PutStatus.MESSAGE_ILLEGAL, str(result)))
+                continue
+            each.messages = []
+            each.result = result
+            if each.waits:
                 stored.append(each)
+            else:  # in this log is all it asked for: neither the disk nor a replica has it yet
+                self._answer_all([each], *code_of(PutStatus.PUT_OK))
         if stored:
             # One wait for the whole batch: its messages lie behind one another and are confirmed together.
             end_offset = stored[-1].result.end_offset  # type: ignore[union-attr]
@@ -213,8 +217,9 @@ class SendService:
             flush.add_done_callback(lambda _: self._settled(batch, future, flush))
             return
         on_disk = Flushed.DURABLE if flush is None or not flush.done() else flush.result()
-        code, remark = code_of(how, on_disk)
-        self._answer_all(batch, code, remark)
+        status = combine(how, on_disk)
+        unknown = f"the outcome is unknown: {how.value}" if status is PutStatus.OUTCOME_UNKNOWN else None
+        self._answer_all(batch, *code_of(status, unknown))
 
     def _answer_all(self, batch: list[Pending], code: int, remark: str | None) -> None:
         self._count_out(batch)
@@ -259,27 +264,3 @@ def _answer_later(each: Pending, answer: Answer) -> None:
             each.connection.send(response)
 
     asyncio.ensure_future(answer).add_done_callback(done)
-
-
-def _born_host(connection: Connection, request: RemotingCommand) -> bytes:
-    peer = request.ext.get(FORWARDED_FOR)
-    if peer is not None:
-        return packed_peer(peer)
-    known = connection.attributes.get("born_host")
-    if known is None:
-        known = connection.attributes["born_host"] = packed_peer(connection.peer)
-    assert isinstance(known, bytes)
-    return known
-
-
-def packed_peer(peer: str) -> bytes:
-    """The stored form of `ip:port`; the local host when the text is no numeric address."""
-    host, _, port = peer.rpartition(":")
-    try:
-        return host_bytes(host.strip("[]"), int(port) & 0xFFFF)
-    except ValueError:
-        return LOCALHOST
-
-
-def _without(properties: str, key: str) -> str:
-    return "".join(f"{entry}\x02" for entry in properties.split("\x02") if entry and not entry.startswith(f"{key}\x01"))

@@ -13,7 +13,7 @@ from brokers.log.properties import PROPERTIES_BYTES_MAX
 from brokers.log.records import BODY_BYTES_MAX, SYS_FLAG_TRANSACTION_MASK
 from brokers.remoting.codes import ResponseCode
 from brokers.service.request_fields import I32_MAX, I64_MAX, I64_MIN, flag, number, text
-from brokers.service.topics import DLQ_PREFIX, NOT_WRITABLE_BY_CLIENTS, PERM_WRITE, RETRY_PREFIX, TopicConfig, name_refusal
+from brokers.service.topics import NOT_WRITABLE_BY_CLIENTS, RETRY_PREFIX, USER_TOPIC_CHARACTERS_MAX, TopicConfig, name_refusal
 
 REGION_ID = "DefaultRegion"
 TIMER_PROPERTIES = ("TIMER_DELIVER_MS", "TIMER_DELAY_MS", "TIMER_DELAY_SEC")
@@ -86,13 +86,12 @@ def topic_refusal(topic: str) -> Refusal | None:
 
 
 def refusal(request: SendRequest, config: TopicConfig, body: bytes) -> Refusal | None:
-    """The checks on a send to a topic that exists, in RocketMQ's order; None when it may be stored."""
-    if not config.perm & PERM_WRITE:
-        return Refusal(ResponseCode.NO_PERMISSION, f"the topic {request.topic} is not writable")
+    """The checks on a send to a topic that exists, in RocketMQ's order; None when it may be stored. A topic's permission is
+    none of them: clients see it in the route and go elsewhere."""
     if request.queue_id >= config.queues:
         return Refusal(ResponseCode.INVALID_PARAMETER, f"queue {request.queue_id} of {config.queues} does not exist")
-    if request.batch and request.topic.startswith((RETRY_PREFIX, DLQ_PREFIX)):
-        return Refusal(ResponseCode.MESSAGE_ILLEGAL, "a batch cannot go to a retry topic")
+    if request.batch and (request.topic.startswith(RETRY_PREFIX) or len(request.topic) > USER_TOPIC_CHARACTERS_MAX):
+        return Refusal(ResponseCode.MESSAGE_ILLEGAL, "a batch cannot go to a retry topic, nor to one with a name this long")
     if len(body) > BODY_BYTES_MAX:
         return Refusal(ResponseCode.MESSAGE_ILLEGAL, f"the body of {len(body)} bytes is larger than {BODY_BYTES_MAX}")
     if not body:
@@ -122,6 +121,12 @@ def _unserved(request: SendRequest) -> Refusal | None:
     if delay.lstrip("0").isdigit() or any(has_property(properties, name) for name in TIMER_PROPERTIES):
         return Refusal(ResponseCode.MESSAGE_ILLEGAL, "delayed messages are not served by this broker yet")
     return None
+
+
+def waits_for_replicas(properties: str) -> bool:
+    """False when the producer asked (WAIT, `setWaitStoreMsgOK`) to be answered as soon as the message is in the log of the
+    master. Any other word waits."""
+    return "WAIT" not in properties or (property_value(properties, "WAIT") or "").lower() != "false"
 
 
 def has_property(properties: str, key: str) -> bool:

@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import pytest
+
 from brokers.broker_process import BrokerProcess
 from tests.support.brokers import broker_config, start_broker, until
 from tests.support.scripted_controller import ScriptedController
@@ -18,6 +20,22 @@ async def test_a_broker_is_ready_once_it_has_a_role(tmp_path: Path) -> None:
     await until(lambda: broker.status().ready, "the broker is ready")
     status = broker.status()
     assert (status.role, status.role_id, status.sync_state_set, status.master_epoch) == ("MASTER", 0, (1,), 1)
+    assert status.ack_mode == "all-ack" and status.to_json()["ack_mode"] == "all-ack"
     assert status.epochs == ((1, 0),) and status.controller == controller.address and status.write_refusal is None
+    await broker.stop("test")
+    await controller.close()
+
+
+async def test_a_mode_that_may_lose_is_named_so_in_the_status_and_at_the_start(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    controller = ScriptedController()
+    await controller.start()
+    config = broker_config(tmp_path, [controller.address], all_ack=False, in_sync_replicas=1, auto_in_sync_replicas=True)
+    broker = await start_broker(config)
+    await until(lambda: broker.status().ready, "the broker is ready")
+    assert broker.status().ack_mode == "asynchronous (may lose)"
+    warned = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
+    assert any("may lose" in text for text in warned) and any("auto_in_sync_replicas has no effect" in text for text in warned)
     await broker.stop("test")
     await controller.close()

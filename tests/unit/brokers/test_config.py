@@ -30,7 +30,7 @@ def test_a_file_is_read_and_flags_win(tmp_path: Path) -> None:
     assert config.broker_name == "broker-c" and config.listen == "0.0.0.0:10911" and config.advertised == "10.0.0.1:10911"
     assert config.controllers == ["c1:9878", "c2:9878"] and config.ha_advertised == config.ha_listen
     assert config.kafka == {"bootstrap.servers": "k:9092", "enable.ssl.certificate.verification": "true"}
-    assert config.min_in_sync_replicas == 2 and config.all_ack
+    assert config.min_in_sync_replicas == 2 and config.all_ack and config.in_sync_replicas == 2 and not config.auto_in_sync_replicas
 
 
 def test_flags_alone_are_enough() -> None:

@@ -7,6 +7,7 @@ import pytest
 from brokers.service.request_fields import BadField
 from brokers.service.send_request import (
     answer_ext, has_property, joined_properties, parse_v1, parse_v2, property_value, refusal, stored_properties, topic_refusal,
+    waits_for_replicas,
 )  # fmt: skip
 from brokers.service.topics import TopicConfig
 
@@ -38,10 +39,12 @@ def test_names_are_checked_first(topic: str, code: int | None) -> None:
     [
         ({}, {}, b"x", None),
         ({"queue_id": -1}, {}, b"x", None),
-        ({}, {"perm": 4}, b"x", 16),
+        ({}, {"perm": 4}, b"x", None),
         ({"queue_id": 4}, {}, b"x", 29),
         ({"queue_id": 4}, {"read_queues": 5}, b"x", None),
         ({"topic": "%RETRY%g", "batch": True}, {}, b"x", 13),
+        ({"topic": "%DLQ%g", "batch": True}, {}, b"x", None),
+        ({"topic": "%DLQ%" + "g" * 123, "batch": True}, {}, b"x", 13),
         ({}, {}, b"x" * (4 * 1024 * 1024 + 1), 13),
         ({}, {}, b"", 1),
         ({"flag": 2**31}, {}, b"x", 13),
@@ -80,3 +83,14 @@ def test_the_answer_holds_texts_only() -> None:
     ext = answer_ext("00", 1, 2, "u")
     assert ext["queueId"] == "1" and ext["transactionId"] == "u" and "transactionId" not in answer_ext("00", 1, 2, None)
     assert all(isinstance(value, str) for value in ext.values())
+
+
+@pytest.mark.parametrize(
+    ("properties", "waits"),
+    [
+        ("", True), ("KEYS\x01WAIT\x02", True), ("WAIT\x01true\x02", True), ("WAIT\x01false\x02", False),
+        ("a\x01b\x02WAIT\x01FALSE", False), ("WAIT\x01\x02", True), ("AWAIT\x01false\x02", True),
+    ],
+)  # fmt: skip
+def test_only_a_producer_that_says_so_is_not_made_to_wait(properties: str, waits: bool) -> None:
+    assert waits_for_replicas(properties) is waits

@@ -1,0 +1,78 @@
+"""Labels, admission, and when a busy broker sheds load. The table of outcomes: tests/conformance/test_6_acknowledgement.py."""
+
+import pytest
+
+from brokers.log.flush_queue import Flushed
+from brokers.replica.put_rules import STORED, AckMode, BusyGate, PutStatus, admit, code_of, combine
+from brokers.replica.waiters import Confirmation
+
+
+@pytest.mark.parametrize(
+    ("mode", "label", "warnings"),
+    [
+        (AckMode(), "all-ack", 0),
+        (AckMode(in_sync=1), "all-ack", 0),
+        (AckMode(all_ack=False), "count 2 (may lose)", 1),
+        (AckMode(all_ack=False, in_sync=1), "asynchronous (may lose)", 1),
+        (AckMode(auto=True), "all-ack", 1),
+        (AckMode(all_ack=False, auto=True), "count 2 (may lose)", 2),
+    ],
+)
+def test_only_all_ack_goes_without_a_warning(mode: AckMode, label: str, warnings: int) -> None:
+    assert mode.label == label and len(mode.warnings()) == warnings
+    assert ("may lose" in mode.label) is not mode.all_ack
+
+
+def test_the_set_and_those_who_can_answer_must_be_enough() -> None:
+    mode = AckMode(min_in_sync=2)
+    assert mode.refusal(2, 2) is None
+    assert mode.refusal(1, 1) == "in-sync replicas not enough: 1 of 2"
+    assert mode.refusal(3, 1) == "in-sync replicas not enough: 1 of 2 reachable"
+
+
+def test_auto_degrade_admits_nobody_more() -> None:
+    for all_ack in (True, False):
+        assert AckMode(all_ack, 3, 2, True).refusal(1, 1) == AckMode(all_ack, 3, 2, False).refusal(1, 1) is not None
+
+
+def test_who_does_not_wait_is_kept_out_by_other_reasons_only() -> None:
+    scarce = "in-sync replicas not enough: 1 of 2"
+    assert admit(None, waits=True) is admit(None, waits=False) is admit(scarce, waits=False) is None
+    assert admit(scarce, waits=True) == (1, "in-sync replicas not enough")
+    assert admit("stopped", waits=True) == admit("stopped", waits=False) == (14, "stopped")
+
+
+def test_success_needs_replicas_and_disk() -> None:
+    good = [(one, two) for one in Confirmation for two in Flushed if combine(one, two) is PutStatus.PUT_OK]
+    assert good == [(Confirmation.CONFIRMED, Flushed.DURABLE)]
+
+
+def test_a_stored_message_is_answered_without_words_whatever_is_said_of_it() -> None:
+    for status in PutStatus:
+        _, remark = code_of(status, "more about it")
+        assert remark == (None if status in STORED else "more about it")
+
+
+def test_who_waited_too_long_is_not_written() -> None:
+    gate = BusyGate(queue_wait_ms=200)
+    assert gate.refusal(1_000, 1_200) is None
+    code, remark = gate.refusal(1_000, 1_201) or (0, None)
+    assert code == 2 and remark is not None and "period in queue: 201ms" in remark
+
+
+def test_who_came_behind_an_append_that_hung_is_sent_away_once() -> None:
+    gate = BusyGate(page_cache_busy_ms=1_000)
+    gate.appended(0, 1_000)
+    assert gate.refusal(1_001, 1_001) is None
+    gate.appended(2_000, 3_001)
+    assert gate.refusal(3_002, 3_002) == (2, "[PC_SYNCHRONIZED]broker busy, start flow control for a while")
+    assert gate.refusal(3_003, 3_003) is None
+
+
+def test_who_comes_later_than_a_hung_append_is_written() -> None:
+    gate = BusyGate(page_cache_busy_ms=1_000)
+    gate.appended(0, 5_000)
+    assert gate.refusal(5_100, 5_100) is None
+    gate.appended(6_000, 8_000)
+    gate.appended(8_000, 8_001)
+    assert gate.refusal(8_002, 8_002) is None
