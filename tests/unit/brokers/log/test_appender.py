@@ -1,10 +1,15 @@
 """Places and queue offsets of new messages: groups, refusals, new masters."""
 
 import dataclasses
+import errno
+import tempfile
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from brokers.log import commit_log
 from brokers.log.appender import PutResult
 from brokers.log.errors import DiskFull
 from brokers.log.records import RecordError
@@ -113,4 +118,62 @@ def test_a_full_disk_stores_all_groups_of_a_call_or_none(tmp_path: Path, left: i
         store.close(clean=False)
         again = small_store(disk.root, same_boot=True)
         assert again.log_end == end and len(bodies(again)) == 6
+        again.close()
+
+
+class Fickle:
+    """A disk that now and then has no room: for a new file, or in the middle of a write."""
+
+    def __init__(self, refusals: list[bool]) -> None:
+        self._refusals, self._file, self._write = refusals, commit_log.new_file, commit_log.write_all
+
+    def _refuses(self) -> bool:
+        return self._refusals.pop() if self._refusals else False
+
+    def new_file(self, path: Path, size: int) -> int:
+        if self._refuses():
+            raise OSError(errno.ENOSPC, "planted")
+        return self._file(path, size)
+
+    def write_all(self, fd: int, data: bytes, position: int) -> None:
+        if self._refuses():
+            raise OSError(errno.EDQUOT, "planted")
+        self._write(fd, data, position)
+
+
+@settings(max_examples=80, deadline=None)
+@given(
+    calls=st.lists(st.lists(st.integers(1, 3000), min_size=1, max_size=4), max_size=12),
+    refusals=st.lists(st.booleans(), max_size=20),
+)
+def test_whenever_room_is_missing_the_log_holds_exactly_what_was_said_to_be_stored(calls: list[list[int]], refusals: list[bool]) -> None:
+    disk, stored = Fickle(refusals), []
+    with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patched:
+        patched.setattr(commit_log, "FULL_RETRY_S", 0)
+        patched.setattr(commit_log, "new_file", disk.new_file)
+        patched.setattr(commit_log, "write_all", disk.write_all)
+        store = small_store(Path(folder))
+        for number, sizes in enumerate(calls):
+            groups = [[message(queue_id=number % 2, body=b"%04d" % number + b"z" * size)] for size in sizes]
+            end = store.log_end
+            try:
+                results = store.put_many(groups, NOW_MS)
+            except DiskFull:
+                assert store.log_end == end and store.log.io_error is None
+                continue
+            assert [result.queue_offset for result in results if isinstance(result, PutResult)] == [
+                sum(queue == number % 2 for queue, _ in stored) + index for index in range(len(groups))
+            ]
+            stored += [(number % 2, group[0].body) for group in groups]
+            if number % 3 == 0:
+                store.dispatch_to(store.log_end)
+        store.dispatch_to(store.log_end)
+        data = log_bytes(store)
+        for queue in range(2):
+            assert bodies(store, queue) == [body for of, body in stored if of == queue]
+        store.close(clean=False)
+        again = small_store(Path(folder), same_boot=True)
+        assert log_bytes(again) == data and again.recovery.missing_bytes == 0
+        for queue in range(2):
+            assert bodies(again, queue) == [body for of, body in stored if of == queue]
         again.close()
