@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -119,3 +121,15 @@ async def test_a_running_pair_proves_its_set_to_who_imports_it(tmp_path: Path, c
     await client.close()
     for broker in (second, first):
         await broker.stop("test")
+
+
+async def test_a_master_that_is_told_to_end_hands_over_first(tmp_path: Path, controller: ScriptedController) -> None:
+    ending = asyncio.ensure_future(run(broker_config(tmp_path / "1", [controller.address])))
+    await until(lambda: controller.master == 1, "the first one leads")
+    second = await start_broker(broker_config(tmp_path / "2", [controller.address]))
+    await until(lambda: controller.members == [1, 2], "the second one is in sync")
+    os.kill(os.getpid(), signal.SIGTERM)
+    assert await ending == 0
+    assert controller.master == 2 and controller.epoch == 2
+    await until(lambda: second.roles.serving, "the second one leads")
+    await second.stop("test")

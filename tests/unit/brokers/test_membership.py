@@ -131,3 +131,20 @@ async def test_a_part_that_breaks_down_is_told_to_the_process(
         with pytest.raises(RuntimeError, match="planted"):
             await failed
     await broker.membership.close()
+
+
+async def test_another_replica_can_be_named_as_master_and_the_answer_is_followed(tmp_path: Path, controller: ScriptedController) -> None:
+    broker = Broker(tmp_path, controller)
+    await broker.membership.register()
+    await until(lambda: any(notice.master_id == 1 for notice in broker.notices), "an election was won")
+    controller.addresses[2] = ("127.0.0.1:1", "127.0.0.1:2")
+    answer = await broker.membership.elect(2, designate=True)
+    assert answer is not None and answer.code == 0 and broker.notices[-1].master_id == 2
+    asked = [request.ext for request in controller.heard if request.code == 1002][-1]
+    assert (asked["brokerId"], asked["designateElect"]) == ("2", "true")
+    controller.refuse = {1002: 2012}
+    told = len(broker.notices)
+    refused = await broker.membership.elect(2, designate=True)
+    assert refused is not None and refused.code == 2012
+    assert all(notice.source == "poll" for notice in broker.notices[told:])
+    await broker.membership.close()
