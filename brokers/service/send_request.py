@@ -126,7 +126,9 @@ def _unserved(request: SendRequest) -> Refusal | None:
 def waits_for_replicas(properties: str) -> bool:
     """False when the producer asked (WAIT, `setWaitStoreMsgOK`) to be answered as soon as the message is in the log of the
     master. Any other word waits."""
-    return "WAIT" not in properties or (property_value(properties, "WAIT") or "").lower() != "false"
+    if "WAIT\x01" not in properties or "WAIT\x01true" in properties:  # what every Java producer writes
+        return True
+    return (property_value(properties, "WAIT") or "").lower() != "false"
 
 
 def has_property(properties: str, key: str) -> bool:
