@@ -22,6 +22,10 @@ DRIVEN = {
     "brokers.ha.epochs": "EpochHistory",
     "brokers.ha.epoch_file": "format_epochs",
     "brokers.log.scan": "end_of_valid_log",
+    "brokers.log.recovery_plan": "Confirmed",
+    "brokers.log.integrity": "Place",
+    "brokers.log.flush_queue": "FlushQueue",
+    "brokers.replica.put_rules": "PutStatus",
     "brokers.remoting.codec": "FrameDecoder",
     "brokers.controller_messages": "role_notice",
 }
@@ -31,7 +35,7 @@ RULE_WORDS = (
     "decide", "evolve", "elect_master", "assess", "judge", "confirm_candidate", "consistent_offset", "truncation", "wanted",
     "may_join", "is_lost", "append_epoch", "supersede", "recover_log", "liveness", "rank",
 )  # fmt: skip
-PLANTS = ("test_planted_bugs.py", "control/test_control_planted_bugs.py")
+PLANTS = ("test_planted_bugs.py", "test_planted_disk_bugs.py", "control/test_control_planted_bugs.py")
 
 
 @cache

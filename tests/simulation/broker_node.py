@@ -1,7 +1,7 @@
 """
 A broker process of the world: the product's replica core, registration and recovery in simulated shells.
 
-Responsible for: starts and stops on one disk, the periodic work, sends of clients.
+Responsible for: starts and stops on one disk, the periodic work.
 Refuses to know: any rule of replication, election or recovery; it only carries.
 """
 
@@ -10,19 +10,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from brokers import boot
 from brokers import controller_messages as messages
-from brokers.boot import judge
 from brokers.ha.epoch_file import parse_epochs
 from brokers.ha.epochs import EpochHistory
-from brokers.log import segments
-from brokers.log.records import MessageFields, encode_blank, encode_message, host_bytes, message_size
 from brokers.remoting.codes import RequestCode
 from brokers.remoting.command import RemotingCommand
 from brokers.replica.config import ReplicaConfig
 from brokers.replica.core import ReplicaCore
 from brokers.replica.effects import Effect
 from brokers.replica.roles import RoleNotice
-from brokers.replica.waiters import Confirmation
+from tests.simulation.blocks import PowerCut
+from tests.simulation.broker_service import BrokerService
 from tests.simulation.disk import FILE_BYTES, SimulatedDisk
 from tests.simulation.membership_shell import MembershipShell
 from tests.simulation.network import End, wake
@@ -38,10 +37,7 @@ POLL_MS = 2_000
 FLUSH_MS = 700
 WATCH_MS = 500
 DYING_MS, RESTARTED_MS = 5, 100
-SEND_DEADLINE_MS = 3_000
-CODE_NO_PERMISSION, CODE_SLAVE_NOT_AVAILABLE = 16, 12
-TOPIC = "simulated"
-HOST = host_bytes("127.0.0.1", 1)
+DOWN_MS = (30, 3_000)
 
 
 class BrokerNode:
@@ -60,6 +56,7 @@ class BrokerNode:
         self.incarnation = ""
         self.clean = True
         self.shell: ReplicaShell | None = None
+        self.service = BrokerService(self)
 
     @property
     def core(self) -> ReplicaCore | None:
@@ -77,12 +74,9 @@ class BrokerNode:
         self.life += 1
         self.up, self.paused = True, False
         self.shell = None
+        self.service = BrokerService(self)
         self.incarnation = f"{self.name}-{self.life}"
-        boot_id = f"boot-{self.disk.boot_id}"
-        self.clean, why = judge(self.disk.marker, boot_id, bool(self.disk.log))
-        self.disk.marker = {"boot_id": boot_id, "flushed_exit": False, "io_error": not self.clean}
-        self.world.count(f"start.{why}")
-        self.disk.recover()
+        self._open_store()
         self._epochs = parse_epochs(self.disk.epochs) if self.disk.epochs else EpochHistory()
         self._served: dict[int, Wire] = {}
         self.membership = MembershipShell(self)
@@ -93,15 +87,59 @@ class BrokerNode:
         ):  # fmt: skip
             self._every(period_ms, work)
 
+    def _open_store(self) -> None:
+        """As `local_replica` does: judge the last run, recover, judge by what is there."""
+        disk, boot_id = self.disk, f"boot-{self.disk.boot_id}"
+        marker = disk.marker or {}
+        self.clean, why = boot.judge(disk.marker, boot_id, bool(disk.log))
+        known = disk.trusted_end if marker.get("io_error") else None
+        report = disk.open(same_boot=why == "same_boot" or marker.get("boot_id") == boot_id)
+        if self.clean and report.missing_bytes:
+            self.clean, why = False, "log_is_short"
+            disk.distrusted = True
+        disk.trusted_end = None
+        if not self.clean:
+            disk.trusted_end = disk.whole_below(report.durable_end if known is None else min(known, report.durable_end))
+        disk.marker = {"boot_id": boot_id, "flushed_exit": False, "io_error": not self.clean}
+        self.world.count(f"start.{why}")
+        if disk.damage is not None:
+            mended = disk.mend()
+            self.world.count("flip.unread_by_the_start" if mended else "flip.cut")
+            disk.distrusted = not self.clean
+        self.cluster.checkers.opened(self)
+        if report.cut_bytes:
+            self.world.count("store.tail_cut")
+
     def stop(self, *, silent: bool = False) -> None:
         self.up = False
         self.shell = None
         self.cluster.network.node_died(self, silent=silent)
 
+    def stop_in_order(self) -> None:
+        """Everything is on the disk; nothing can be lost from here on."""
+        self.stop()
+        self.disk.close()
+        assert self.disk.marker is not None
+        self.disk.marker["flushed_exit"] = True
+
     def lose_power(self) -> None:
         self.stop(silent=True)
-        lost = self.disk.lose_power(self.world.chance)
+        lost = self.disk.lose_power(self.world)
         self.world.count("disk.unflushed_bytes_lost", lost)
+
+    def power_cut(self) -> None:
+        """In the middle of a write."""
+        self.world.note(f"   power of {self.name}, within a write")
+        self.world.count("fault.power_within_write")
+        self.lose_power()
+        self.world.after(self.world.between(*DOWN_MS), lambda: self.up or self.start())
+
+    def writing(self, write: Callable[[], None]) -> None:
+        """Work on the disk; the power may go within it."""
+        try:
+            write()
+        except PowerCut:
+            self.power_cut()
 
     def disk_failed(self) -> None:
         """The process ends soon after, and its supervisor starts it anew (local_replica.failed)."""
@@ -163,7 +201,8 @@ class BrokerNode:
 
     def _flush(self) -> None:
         if self.core is not None:
-            self.disk.flush(self.core.confirm_offset)
+            end = self.disk.begin_checkpoint()
+            self.later(self.disk.slow_ms, lambda: self.writing(end))
 
     def _watch(self) -> None:
         """A regained clean state is written down, as `role_switch.watch` does."""
@@ -187,37 +226,5 @@ class BrokerNode:
             notice = messages.role_notice(request, "notify")
             if notice is not None:
                 self.notice(notice)
-        elif request.code == RequestCode.SEND_MESSAGE:
-            self._send(wire, request)
-
-    def _send(self, wire: Wire, request: RemotingCommand) -> None:
-        shell = self.shell
-        refusal = "starting" if shell is None else shell.core.can_accept_writes()
-        if shell is None or refusal is not None:
-            wire.send(request.reply(CODE_NO_PERMISSION, remark=refusal))
-            return
-        start = self._append(request.body)
-        end = self.disk.log_end
-        epoch = shell.core.master_epoch
-
-        def settle(how: Confirmation) -> None:
-            confirmed = how is Confirmation.CONFIRMED
-            if confirmed:
-                self.cluster.checkers.acknowledged(self, epoch, start, bytes(self.disk.log[start:end]))
-            wire.send(request.reply(0 if confirmed else CODE_SLAVE_NOT_AVAILABLE))
-
-        shell.log_grew(end)
-        shell.confirmation(end, SEND_DEADLINE_MS, settle)
-
-    def _append(self, body: bytes) -> int:
-        """Write one message at the end of the log, behind a blank record when the file is full; its offset."""
-        fields = MessageFields(TOPIC, 0, body, b"", self.world.wall_ms, HOST, HOST)
-        size = message_size(fields)
-        at = self.disk.log_end
-        left = FILE_BYTES - at % FILE_BYTES
-        if segments.needs_new_file(left, size):
-            blank = encode_blank(left)
-            self.disk.log += blank + bytes(left - len(blank))
-            at += left
-        self.disk.log += encode_message(fields, size, 0, at, self.world.wall_ms)
-        return at
+        elif request.code in (RequestCode.SEND_MESSAGE, RequestCode.PULL_MESSAGE):
+            self.service.request(wire, request)

@@ -59,6 +59,8 @@ class Checkers:
         self._epochs_of: dict[str, int] = {}
         self._compared: dict[tuple[str, int, str, int], int] = {}
         self._moved: dict[str, int] = {}
+        self._read: dict[int, bytes] = {}
+        self._confirmed_by: dict[str, int] = {}
         self._set_epochs = (0, 0)
         self._first: dict[bytes, tuple[int, bool, int]] = {}
         self._known_sets: Map[str, BrokerSet] = Map()
@@ -189,8 +191,10 @@ class Checkers:
 
     # -- replicas ----------------------------------------------------------------------------------
 
-    def acknowledged(self, node: BrokerNode, epoch: int, offset: int, data: bytes) -> None:
+    def acknowledged(self, node: BrokerNode, epoch: int, offset: int, data: bytes, *, durable: bool = True) -> None:
         """No two masters acknowledge: whoever does, the newest mastership must hold the message."""
+        if durable and self.cluster.shape.sync_flush and not node.disk.is_stable(offset, offset + len(data)):
+            raise InvariantBroken(f"{node.name} acknowledges offset {offset} as durable, and a power loss would take it")
         self.world.count("message.acknowledged")
         known = self._masters.get(epoch)
         if known != (node.name, node.life):
@@ -205,6 +209,18 @@ class Checkers:
                     f"but {master.name} leads in epoch {newest_epoch} without it"
                 )
         self.acked.append(message)
+
+    def read(self, client: str, slot: int, data: bytes) -> None:
+        """What was read once is what everybody reads there, from whatever master (S1, S10)."""
+        self.world.count("message.read")
+        known = self._read.setdefault(slot, data)
+        if known != data and not self.at_risk:
+            raise InvariantBroken(f"{client} reads another message in slot {slot} than was read there before")
+
+    def damaged(self, node: BrokerNode, slot: int) -> None:
+        """A bit of this message has just turned over on the disk: it must not be served."""
+        if not node.disk.served(slot)[1]:
+            raise InvariantBroken(f"{node.name} serves slot {slot} with a bit turned over")
 
     def _held_by_all(self, master: BrokerNode, message: Acknowledged) -> None:
         """S1: every member that lost nothing since has the bytes, also one that is down by now."""
@@ -240,10 +256,19 @@ class Checkers:
                     f"acknowledged in epoch {message.epoch}"
                 )
 
+    def opened(self, node: BrokerNode) -> None:
+        """S5: a start that vouches for its log has all that its former life knew to be confirmed."""
+        known = self._confirmed_by.get(node.name, 0)
+        if not node.clean:
+            self._confirmed_by[node.name] = min(known, len(node.disk.log))
+        elif len(node.disk.log) < known and not self.at_risk:
+            raise InvariantBroken(f"{node.name} vouches for a log that ends at {len(node.disk.log)}, {known} was confirmed")
+
     def truncating(self, node: BrokerNode, to_offset: int) -> None:
         """A replica that vouches for its log never cuts below what it knows to be confirmed."""
         assert node.core is not None
         confirmed = node.disk.dispatched_offset
+        self._confirmed_by[node.name] = min(to_offset, self._confirmed_by.get(node.name, 0))
         if node.core.clean and not self.at_risk and to_offset < confirmed:
             raise InvariantBroken(f"{node.name} cuts to {to_offset}, its messages below {confirmed} are confirmed")
         for key in self._compared:
@@ -263,7 +288,7 @@ class Checkers:
             raise InvariantBroken(f"{node.name} acts in epoch {core.master_epoch}, though it knows of {disk.epoch_seen}")
         if disk.dispatched_offset == self._moved.get(node.name) or self.at_risk:
             return
-        self._moved[node.name] = disk.dispatched_offset
+        self._moved[node.name] = self._confirmed_by[node.name] = disk.dispatched_offset
         for other in self.cluster.brokers:
             if other is not node and other.core is not None:
                 self._compare(node, other)
@@ -271,6 +296,7 @@ class Checkers:
     def forget_epochs(self, name: str) -> None:
         """A wiped disk is another replica's life."""
         self._epochs_of.pop(name, None)
+        self._confirmed_by.pop(name, None)
 
     def _compare(self, one: BrokerNode, other: BrokerNode) -> None:
         assert one.core is not None and other.core is not None
@@ -310,7 +336,22 @@ class Checkers:
         for node in self.cluster.brokers[1:]:
             if node.disk.log != first.disk.log:
                 raise InvariantBroken(f"{node.name} and {first.name} differ at the end")
+        for node in self.cluster.brokers:
+            self._queued(node)
         if not self.at_risk:
             for message in self.acked:
                 if not self._holds(first, message):
                     raise InvariantBroken(f"message at {message.offset} of epoch {message.epoch} is lost")
+
+    def _queued(self, node: BrokerNode) -> None:
+        """Every message below the confirm offset has its place in the queue, in order, and is a good one."""
+        slots = {place.offset for place in node.disk.queue if place is not None}
+        for slot in range(len(node.disk.queue)):
+            problem = node.disk.served(slot)[1]
+            if problem:
+                raise InvariantBroken(f"{node.name}: slot {slot}: {problem}")
+        assert node.core is not None
+        known = len(node.disk.log) if node.core.is_master else node.disk.dispatched_offset
+        missing = [one.offset for one in self.acked if one.offset + len(one.data) <= known and one.offset not in slots]
+        if missing and not self.at_risk:
+            raise InvariantBroken(f"{node.name}: acknowledged messages are in no queue: {missing[:3]}")

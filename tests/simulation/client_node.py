@@ -1,5 +1,5 @@
 """
-A producing client: sends to whom it believes to be the master, tries again, counts what it was told.
+A client: sends to whom it believes to be the master, reads the queue in order, tries again.
 
 Refuses to know: who the master is by any other way than trying.
 """
@@ -16,46 +16,59 @@ from tests.simulation.wire import Wire
 if TYPE_CHECKING:
     from tests.simulation.cluster import Cluster
 
-SEND_EVERY_MS = (5, 60)
+EVERY_MS = (5, 60)
+PATIENCE = 2  # more clients send less often each, so that worlds stay as long
 TIMEOUT_MS = 800
 BODY_BYTES = (1, 400)
+READ_ONE_IN = 3
+PULL_NOT_FOUND = 19
 
 
 class ClientNode:
-    """Sends one message at a time."""
+    """Does one thing at a time."""
 
     def __init__(self, cluster: Cluster, name: str) -> None:
         self.cluster, self.world, self.name = cluster, cluster.world, name
         self.life, self.up, self.paused = 1, True, False
         self.stopped = False
-        self._sequence = 0
+        self._sequence = self._slot = 0
         self._target = 0
         self._wires: dict[str, Wire] = {}
+        self._slowness = max(1, cluster.shape.clients // PATIENCE)
         self._again()
 
     def _again(self) -> None:
         if not self.stopped:
-            self.world.after(self.world.chance.randint(*SEND_EVERY_MS), self._send)
+            self.world.after(self.world.chance.randint(*EVERY_MS) * self._slowness, self._act)
 
-    def _send(self) -> None:
+    def _act(self) -> None:
+        if self.world.one_in(READ_ONE_IN):
+            self.world.count("message.asked_for")
+            self._request(RemotingCommand.request(RequestCode.PULL_MESSAGE, body=str(self._slot).encode()))
+            return
         self._sequence += 1
         size = self.world.chance.randint(*BODY_BYTES)
         body = f"{self.name}:{self._sequence}:".encode() + bytes(size)
-        request = RemotingCommand.request(RequestCode.SEND_MESSAGE, body=body)
-        node = self.cluster.brokers[self._target % len(self.cluster.brokers)]
         self.world.count("message.sent")
+        self._request(RemotingCommand.request(RequestCode.SEND_MESSAGE, body=body))
+
+    def _request(self, request: RemotingCommand) -> None:
+        node = self.cluster.brokers[self._target % len(self.cluster.brokers)]
         wire = self._wires.get(node.name)
         if wire is not None and wire.open:
-            wire.call(request, TIMEOUT_MS, self._answered)
+            wire.call(request, TIMEOUT_MS, lambda answer: self._answered(request, answer))
             return
 
         def opened(end: End) -> None:
             self._wires[node.name] = Wire(self.world, end, lambda wire, request: None)
-            self._wires[node.name].call(request, TIMEOUT_MS, self._answered)
+            self._wires[node.name].call(request, TIMEOUT_MS, lambda answer: self._answered(request, answer))
 
-        self.cluster.network.connect(self, node, node.accept, opened, lambda why: self._answered(None))
+        self.cluster.network.connect(self, node, node.accept, opened, lambda why: self._answered(request, None))
 
-    def _answered(self, answer: RemotingCommand | None) -> None:
-        if answer is None or answer.code != 0:
+    def _answered(self, request: RemotingCommand, answer: RemotingCommand | None) -> None:
+        if answer is None or answer.code not in (0, PULL_NOT_FOUND):
             self._target += 1
+        elif request.code == RequestCode.PULL_MESSAGE and answer.code == 0:
+            self.cluster.checkers.read(self.name, int(request.body), answer.body)
+            self._slot = int(request.body) + 1
         self._again()

@@ -26,6 +26,7 @@ class Shape:
     controllers: int = 2
     brokers: int = 3
     clients: int = 2
+    sync_flush: bool = False
 
 
 class Place:
@@ -72,7 +73,7 @@ class Cluster:
     set_name = "broker-a"
 
     def __init__(self, world: World, shape: Shape) -> None:
-        self.world = world
+        self.world, self.shape = world, shape
         self.network = Network(world)
         self.journal = Journal(world)
         self.checkers = Checkers(self)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from brokers.remoting.codes import RequestCode
+from brokers.remoting.codes import RequestCode, ResponseCode
 from processors import triggers
 from processors.decide_refusals import Refusal
 from tests.simulation.cluster import Cluster, Shape
@@ -21,6 +21,7 @@ from tests.simulation.world import World
 HA_FRAMES = ("handshake", "handshake_reply", "transfer", "heartbeat", "ack")
 REMOTING = (
     RequestCode.SEND_MESSAGE,
+    RequestCode.PULL_MESSAGE,
     RequestCode.BROKER_HEARTBEAT,
     RequestCode.CONTROLLER_ALTER_SYNC_STATE_SET,
     RequestCode.CONTROLLER_ELECT_MASTER,
@@ -31,6 +32,11 @@ REMOTING = (
     RequestCode.REGENT_PEER_HEARTBEAT,
 )
 JOURNAL = ("append_late", "append_lost", "answer_lost", "append_twice")
+ANSWERS = (
+    ResponseCode.SUCCESS, ResponseCode.SYSTEM_ERROR, ResponseCode.FLUSH_DISK_TIMEOUT, ResponseCode.FLUSH_SLAVE_TIMEOUT,
+    ResponseCode.SERVICE_NOT_AVAILABLE, ResponseCode.NO_PERMISSION, ResponseCode.PULL_NOT_FOUND,
+)  # fmt: skip
+"""What clients of a broker are told."""
 LABELS = ("REPEAT", "DESIGNATED")
 
 NOT_PRODUCED: Mapping[str, str] = {
@@ -60,6 +66,9 @@ def everything() -> list[str]:
     names += [f"journal.{event}" for event in JOURNAL]
     names += [f"label.{label}" for label in LABELS]
     names += ["replica.truncated", "disk.error", "disk.unflushed_bytes_lost", "start.other_boot", "start.io_error"]
+    names += ["start.flushed_exit", "start.log_is_short", "disk.full", "store.tail_cut", "block.kept", "block.lost", "block.torn", "message.read"]
+    names += ["flip.cut", "flip.unread_by_the_start"]
+    names += [f"answer.{int(code)}" for code in ANSWERS]
     names += ["controller.from_snapshot", "outcome_log.late"]
     return names
 

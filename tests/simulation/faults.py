@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from tests.simulation import disk_faults
 from tests.simulation.ghost import Ghosts
 from tests.simulation.mixes import Mix, mix_of
 from tests.simulation.odd_requests import Operator
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from tests.simulation.broker_node import BrokerNode
     from tests.simulation.cluster import Cluster
     from tests.simulation.controller_node import ControllerNode
+    from tests.simulation.world import World
 
 DOWN_MS = (30, 3_000)
 PAUSE_MS = (100, 7_000)
@@ -53,6 +55,7 @@ class Faults:
             ("kill_broker", self._kill_broker),
             ("kill_master", self._kill_master),
             ("lose_power", self._lose_power),
+            ("stop_in_order", self._stop_in_order),
             ("wipe_disk", self._wipe_disk),
             ("kill_controller", self._kill_controller),
             ("kill_leader", self._kill_leader),
@@ -67,6 +70,10 @@ class Faults:
             ("suspect", self._suspect),
             ("kill_inside", self._kill_inside),
             ("disk_error", self._disk_error),
+            ("bit_flip", self._bit_flip),
+            ("disk_full", lambda: self._disk("disk_full", disk_faults.fill)),
+            ("slow_disk", lambda: self._disk("slow_disk", disk_faults.slow_down)),
+            ("power_within_write", self._power_within_write),
             ("slow_links", self._slow_links),
             ("restart_master", self._restart_master),
             ("lose_sight", self._lose_sight),
@@ -84,7 +91,8 @@ class Faults:
             if not node.up:
                 node.start()
         for broker in self.cluster.brokers:
-            broker.disk.errors_due = 0
+            broker.disk.errors_due, broker.disk.slow_ms = 0, 0
+            broker.disk.room = broker.disk.power_in = None
             if broker.shell is not None:
                 broker.shell.crash_after = None
 
@@ -125,7 +133,7 @@ class Faults:
         newest = max(self.cluster.controllers, key=lambda node: node.folder.offset)
         known = newest.folder.state.sets.get(self.cluster.set_name)
         return known is not None and all(
-            node.core is not None and node.core.clean and node.broker_id in known.sync_state_set
+            node.core is not None and node.core.clean and node.disk.power_in is None and node.broker_id in known.sync_state_set
             and node.incarnation == getattr(known.replica(node.broker_id or 0), "incarnation", None)
             for node in self.cluster.brokers
         )  # fmt: skip
@@ -169,6 +177,19 @@ class Faults:
             self.world.note(f"   power of {node.name}")
             self._did("lose_power")
             node.lose_power()
+            self._restart_later(node)
+
+    def _stop_in_order(self) -> None:
+        """Half of them lose power then, which must not cost a bit."""
+        node = self._broker()
+        if node.up and node.disk.power_in is None:
+            self.world.note(f"   {node.name} stops")
+            self._did("stop_in_order")
+            node.stop_in_order()
+            if self.world.one_in(2):
+                trusted = not node.disk.distrusted
+                node.disk.lose_power(self.world)
+                node.disk.distrusted = not trusted
             self._restart_later(node)
 
     def _wipe_disk(self) -> None:
@@ -253,6 +274,23 @@ class Faults:
         if node.up and self._set_is_whole():
             self._did("disk_error")
             node.disk.errors_due = 1
+
+    def _disk(self, name: str, do: Callable[[World, BrokerNode], None]) -> None:
+        node = self._master() if self.world.one_in(2) else self._broker()
+        self.world.note(f"   {name} of {node.name}")
+        self._did(name)
+        do(self.world, node)
+
+    def _power_within_write(self) -> None:
+        node = self._broker()
+        if node.up and self._set_is_whole():
+            disk_faults.arm(self.world, node)
+
+    def _bit_flip(self) -> None:
+        """It counts as a lost disk: only a start that reads it finds it."""
+        node = self._broker()
+        if node.up and self._set_is_whole() and disk_faults.flip(self.world, node):
+            self._kill(node, "bit_flip")
 
     def _slow_links(self) -> None:
         node = self._master()

@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING
 
 from brokers.ha.epoch_file import format_epochs
 from brokers.ha.epochs import EpochHistory
-from brokers.log.commit_log import LogError
+from brokers.log.errors import DiskFull, LogError
 from brokers.replica import effects as fx
 from brokers.replica.core import ReplicaCore
 from brokers.replica.hooks import command_id
 from brokers.replica.store_port import cut
 from brokers.replica.waiters import Confirmation, ConfirmWaiters
+from tests.simulation.blocks import PowerCut
 from tests.simulation.network import End
 
 if TYPE_CHECKING:
@@ -27,7 +28,8 @@ if TYPE_CHECKING:
 Waiter = Callable[[Confirmation], None]
 DOWN_MS = (30, 3_000)
 PARTINGS = (fx.CloseLink, fx.AbortWaiters, fx.ReportEvent)
-"""What the driver still does of a list whose disk effect failed."""
+HARMLESS = (*PARTINGS, fx.WriteEpochs, fx.ConfirmMoved)
+"""What the driver still does of a list whose disk effect failed, and of one for which there was no room."""
 
 
 class ReplicaShell:
@@ -65,6 +67,11 @@ class ReplicaShell:
         self.step(lambda core: core.tick(self.world.now_ms))
         self._waiters.expire(self.world.now_ms)
 
+    def storage_failed(self, reason: str) -> None:
+        """The store refused a write outside of any step."""
+        self.step(lambda core: core.storage_failed(reason, self.disk.log_end, self.world.now_ms))
+        self.node.disk_failed()
+
     def log_grew(self, end_offset: int) -> None:
         """The growth of one turn of the event loop goes out together."""
         if self._grown_to is None:
@@ -89,13 +96,23 @@ class ReplicaShell:
             effect = self._queue.popleft()
             try:
                 self._queue.extend(self._perform_one(effect) or ())
+            except PowerCut:
+                self._queue.clear()
+                self.node.power_cut()
+            except DiskFull as error:
+                self.world.count("disk.full")
+                self._keep_only(HARMLESS)
+                self._queue.extend(self.core.storage_full(str(error), self.disk.log_end, self.world.now_ms))
             except (OSError, LogError) as error:
                 self.world.count("disk.error")
-                partings = [item for item in self._queue if isinstance(item, PARTINGS)]
-                self._queue.clear()
-                self._queue.extend(partings)
+                self._keep_only(PARTINGS)
                 self._queue.extend(self.core.storage_failed(str(error), self.disk.log_end, self.world.now_ms))
                 self.node.disk_failed()
+
+    def _keep_only(self, kinds: tuple[type[fx.Effect], ...]) -> None:
+        kept = [item for item in self._queue if isinstance(item, kinds)]
+        self._queue.clear()
+        self._queue.extend(kept)
 
     def _crash_if_due(self) -> None:
         """A kill may hit between any two effects of one step."""

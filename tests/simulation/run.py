@@ -47,7 +47,8 @@ def run_world(world: World, mix: Mix | None = None, shape: Shape | None = None, 
 
 
 def _drawn_shape(world: World) -> Shape:
-    return Shape(world.chance.choice([2, 2, 3]), world.chance.choice([3, 3, 3, 3, 2, 4]), world.between(1, 3))
+    controllers, brokers = world.chance.choice([1, 2, 2, 2, 3]), world.chance.choice([3, 3, 3, 3, 3, 2, 4, 5])
+    return Shape(controllers, brokers, world.between(2, 8), sync_flush=world.one_in(4))
 
 
 def _run_until(world: World, end_ms: int, done: Callable[[], bool]) -> None:

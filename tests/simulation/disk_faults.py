@@ -1,0 +1,69 @@
+"""
+What goes wrong with one disk: no room, slowness, a power loss within a write, a bit that turns over.
+
+Responsible for: doing it to a node, and ending it. Refuses to know: when it happens, and to how many disks at once.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tests.simulation.disk import FILE_BYTES
+
+if TYPE_CHECKING:
+    from tests.simulation.broker_node import BrokerNode
+    from tests.simulation.world import World
+
+FULL_MS = (200, 5_000)
+ROOM_BYTES_MAX = FILE_BYTES
+SLOW_MS = (300, 4_000)
+SYNC_MS = (50, 1_500)
+ARMED_MS = 60
+WRITES_MAX = 6
+BODY_AT = 88
+BEHIND_BODY = 16
+
+
+def fill(world: World, node: BrokerNode) -> None:
+    """A little room is left, then none, until somebody makes some."""
+    node.disk.room = world.between(0, ROOM_BYTES_MAX)
+
+    def empty() -> None:
+        node.disk.room = None
+
+    world.after(world.between(*FULL_MS), empty)
+
+
+def slow_down(world: World, node: BrokerNode) -> None:
+    node.disk.slow_ms = world.between(*SYNC_MS)
+
+    def recover() -> None:
+        node.disk.slow_ms = 0
+
+    world.after(world.between(*SLOW_MS), recover)
+
+
+def arm(world: World, node: BrokerNode) -> None:
+    """The power goes within one of the next few writes, if they come soon."""
+    life = node.life
+    node.disk.power_in = world.between(0, WRITES_MAX)
+
+    def disarm() -> None:
+        if node.life == life:
+            node.disk.power_in = None
+
+    world.after(ARMED_MS, disarm)
+
+
+def flip(world: World, node: BrokerNode) -> bool:
+    """One bit of a body that is known to be durable; False when there is none."""
+    disk = node.disk
+    known = [slot for slot, place in enumerate(disk.queue) if place is not None and disk.vouches_for(place)]
+    if not known:
+        return False
+    slot = known[-1] if world.one_in(2) else world.chance.choice(known)
+    place = disk.queue[slot]
+    assert place is not None
+    disk.flip(world.between(place.offset + BODY_AT, place.offset + place.size - BEHIND_BODY), world.between(0, 7))
+    node.cluster.checkers.damaged(node, slot)
+    return True
