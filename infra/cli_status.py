@@ -44,6 +44,8 @@ def render(view: Mapping[str, Any]) -> list[str]:
     lines += table(rows)
     http = [f"{one['name']} http://{at}/metrics" for one in view["processes"] if (at := (one.get("status") or {}).get("http_address"))]
     lines += [f"over HTTP (also /readyz, /healthz, /loglevel): {', '.join(http)}"] if http else []
+    modes = {one["name"]: (one.get("status") or {}).get("ack_mode", "") for one in view["processes"]}
+    lines += [f"{name} acknowledges in mode {mode}: see all_ack" for name, mode in modes.items() if "may lose" in mode]
     for name, one in view["sets"].items():
         lines += ["", *_set_lines(name, one)]
     known = max(((one.get("status") or {}).get("sets_known", 0) for one in view["processes"]), default=0)

@@ -11,7 +11,7 @@ from brokers.ha.sync_set import count_mode_candidate
 from brokers.log.disk_space import full_remark
 from brokers.log.flush_queue import Flushed
 from brokers.replica.put_rules import NOT_ENOUGH, STORED, AckMode, PutStatus, code_of, combine
-from brokers.replica.waiters import Confirmation
+from brokers.replica.waiters import Confirmation, ConfirmWaiters
 from tests.support.brokers import send_request, until
 from tests.support.client_service import Desk
 
@@ -134,6 +134,17 @@ def test_step_6_number_mode_counts_whoever_holds_it() -> None:
     assert count_mode_candidate(100, [40, 100, 70], 2) == 100
     assert count_mode_candidate(100, [40, 100, 70], 3) == 70
     assert count_mode_candidate(100, [40, 100, 70], 5) is None
+
+
+def test_step_6_a_put_that_times_out_delays_nobody() -> None:
+    """RocketMQ serves the waiting puts one after the other, so that one that times out holds up those behind it."""
+    told: list[tuple[str, Confirmation]] = []
+    waiters: ConfirmWaiters[str] = ConfirmWaiters(lambda who, how: told.append((who, how)))
+    for who, end_offset, deadline_ms in (("slow", 100, 3_000), ("next", 200, 6_000), ("last", 300, 9_000)):
+        assert waiters.add(end_offset, deadline_ms, who)
+    waiters.expire(3_000)
+    waiters.confirm(200)
+    assert told == [("slow", Confirmation.TIMED_OUT), ("next", Confirmation.CONFIRMED)]
 
 
 async def test_a_full_disk_is_service_not_available_in_rocketmqs_words(tmp_path: Path) -> None:

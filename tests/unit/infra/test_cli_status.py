@@ -43,3 +43,10 @@ def test_sets_too_many_to_be_told_are_counted() -> None:
     process = {**VIEW["processes"][0], "status": {"sets_known": 10_000}}  # type: ignore[index]
     text = "\n".join(cli_status.render({**VIEW, "processes": [process], "sets": {}}))
     assert "10000 broker sets" in text and "regent controller sets" in text
+
+
+def test_a_broker_that_may_lose_what_it_acknowledged_is_named() -> None:
+    modes = {"broker-a-1": "all-ack", "broker-a-2": "count 2 (may lose)"}
+    processes = [{**PROCESS, "name": name, "status": {"ack_mode": mode}} for name, mode in modes.items()]
+    text = "\n".join(cli_status.render({**VIEW, "processes": processes}))
+    assert "broker-a-2 acknowledges in mode count 2 (may lose)" in text and "broker-a-1 acknowledges" not in text
