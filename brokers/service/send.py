@@ -148,7 +148,7 @@ class SendService:
         """Everything that came in this turn of the loop goes into the log with one write."""
         batch, self._pending = self._pending, []
         # The replica knows first; the role view hears of it a moment later.
-        if not self._roles.serving or not self._mastership.leads():
+        if not self._roles.serves(writes=True) or not self._mastership.leads():
             self._count_out(batch)
             for each in batch:
                 _answer_later(each, self._not_serving(each.connection, each.request))
