@@ -18,6 +18,8 @@ REPLICAS_MAX = 9
 CONTROLLERS_MAX = 9
 BROKER_SET = "broker-a"
 CLUSTER_NAME = "regent"
+OWN_DISK = {"disk_max_used_percent": 100, "disk_clean_forcibly_percent": 100, "disk_full_percent": 100}
+"""One's own machine may be fuller than a broker's disk should be, and by other things than messages."""
 # RocketMQ allots 1 GiB at once; on a laptop small files show rolling and recovery, and cost nothing
 COMMIT_LOG_FILE_BYTES = 16 * 1024 * 1024
 CONSUME_QUEUE_FILE_ENTRIES = 30_000
@@ -191,6 +193,6 @@ def _broker(
         "ha_listen": ha_listen, "ha_advertise": ha_advertise, "store_dir": str(folder.data_of(name)),
         "controllers": list(controllers), "name_servers": list(name_servers),
         "commit_log_file_bytes": COMMIT_LOG_FILE_BYTES, "consume_queue_file_entries": CONSUME_QUEUE_FILE_ENTRIES,
-        "min_in_sync_replicas": 2, "all_ack": True, "kafka": kafka,
+        "min_in_sync_replicas": 2, "all_ack": True, "kafka": kafka, **OWN_DISK,
     }
     return ProcessSpec(name, "broker", config, (listen, ha_listen, second), listen)
