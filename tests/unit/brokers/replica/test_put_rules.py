@@ -1,6 +1,8 @@
 """Labels, admission, and when a busy broker sheds load. The table of outcomes: tests/conformance/test_6_acknowledgement.py."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from brokers.log.flush_queue import Flushed
 from brokers.replica.put_rules import STORED, AckMode, BusyGate, PutStatus, admit, code_of, combine
@@ -76,3 +78,23 @@ def test_who_comes_later_than_a_hung_append_is_written() -> None:
     gate.appended(6_000, 8_000)
     gate.appended(8_000, 8_001)
     assert gate.refusal(8_002, 8_002) is None
+
+
+sizes = st.integers(0, 100)
+
+
+@given(st.builds(AckMode, st.booleans(), st.integers(1, 100), st.integers(1, 100), st.booleans()), sizes, sizes)
+def test_no_setting_but_the_minimum_decides_who_is_admitted(mode: AckMode, confirmed: int, reachable: int) -> None:
+    reason = mode.refusal(confirmed, reachable)
+    assert (reason is None) == (min(confirmed, reachable) >= mode.min_in_sync)
+    assert (admit(reason, waits=True) is None) == (reason is None) and admit(reason, waits=False) is None
+
+
+@given(st.lists(st.tuples(st.integers(0, 1_000), st.integers(0, 500), st.integers(0, 200)), max_size=30))
+def test_while_appends_are_fast_and_the_queue_is_short_nobody_is_sent_away(turns: list[tuple[int, int, int]]) -> None:
+    gate, now_ms = BusyGate(), 0
+    for append_ms, pause_ms, waited_ms in turns:
+        gate.appended(now_ms, now_ms + append_ms)
+        taken_ms = now_ms + append_ms + pause_ms
+        now_ms = taken_ms + waited_ms
+        assert gate.refusal(taken_ms, now_ms) is None
