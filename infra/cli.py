@@ -44,6 +44,8 @@ VERBS: dict[str, Verb] = {
                    ("regent status", "regent status --json")),
     "doctor": Verb("infra.cli_doctor", "check what Regent relies on: Java, Kafka, topics, addresses, clocks, versions, disks",
                    ("regent doctor", "regent doctor --config controller.toml", "regent doctor --controller 10.0.0.1:9878 --json")),
+    "restart": Verb("infra.cli_restart", "brokers of the cluster anew, one after the other: a master hands over first, no send fails",
+                    ("regent restart --rolling", "regent restart --broker broker-a-2")),
     "down": Verb("infra.cli_down", "stop the cluster of a data folder, and what a crash left of one",
                  ("regent down", "regent down --dir /var/tmp/regent")),
     "explain": Verb("infra.cli_history", "why each election of a broker set came out as it did",
