@@ -138,6 +138,12 @@ class Faults:
             for node in self.cluster.brokers
         )  # fmt: skip
 
+    def _is_seen(self, node: BrokerNode) -> bool:
+        """Every controller will notice this node's end. One that cannot may elect it when the master dies, for as long as
+        heartbeats count; a set that consists of a lost disk only is the operator's to decide about."""
+        cut = self.cluster.network.is_cut
+        return not any(one.paused or cut(one.name, node.name) or cut(node.name, one.name) for one in self.cluster.controllers)
+
     # -- what --------------------------------------------------------------------------------------
 
     def _restart_later(self, node: BrokerNode | ControllerNode) -> None:
@@ -194,7 +200,7 @@ class Faults:
 
     def _wipe_disk(self) -> None:
         node = self._broker()
-        if node.up and self._set_is_whole():
+        if node.up and self._set_is_whole() and self._is_seen(node):
             self.world.note(f"   disk of {node.name}")
             self._did("wipe_disk")
             node.stop()
