@@ -117,10 +117,10 @@ def evidence_row(
 ) -> ReplicaEvidence:
     """What is known of `replica` now. `asked`: it asks itself, so it lives, heartbeat or not (controller.md 16, row 8).
 
-    `is_early`: this controller began to listen a moment ago, so whom it never heard may live all the same.
+    `is_early`: this controller began to listen a moment ago, so a replica that registered and that it never heard may live all the same.
     """
     incarnation = pulse.incarnation if pulse is not None else None
-    if is_early and reason == REASON_NEVER_SEEN:
+    if is_early and reason == REASON_NEVER_SEEN and replica.is_registered:
         reason = REASON_NOT_YET
     if asked and reason != REASON_HEARTBEAT:
         reason, incarnation = REASON_ASKED, replica.incarnation

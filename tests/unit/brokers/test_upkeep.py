@@ -23,11 +23,11 @@ async def test_the_log_becomes_durable_and_offsets_reach_the_disk(tmp_path: Path
     end = store.put(MessageFields("T", 0, b"x", b"", 1, HOST, HOST), 1).end_offset
     tables.offsets.commit("g", "T", 0, 1, 1)
     tasks = [asyncio.ensure_future(upkeep.flush_every(10)), asyncio.ensure_future(upkeep.save_offsets_every(10))]
-    await until(lambda: store.log.flushed_offset == end and not tables.offsets.dirty, "both were written")
+    await until(lambda: store.log.flushed_offset == end and TableFiles(tmp_path).offsets.query("g", "T", 0) == 1, "both were written")
+    assert not tables.offsets.dirty
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
-    assert TableFiles(tmp_path).offsets.query("g", "T", 0) == 1
     store.close()
 
 

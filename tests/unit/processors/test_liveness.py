@@ -3,6 +3,8 @@
 import pytest
 
 from processors import liveness as module
+from msgspec.structs import replace
+
 from processors.liveness import DEFAULT_TIMEOUT_MS, OWN_STALL_MS, PROBE_AGAIN_MS, Heartbeat, Liveness
 from processors.pulse_watch import GONE_KEPT_MS
 from processors.state import BrokerSet, Replica
@@ -149,6 +151,8 @@ def test_whom_a_controller_never_heard_since_it_began_to_listen_is_unknown_for_a
     liveness.tick(1_000)
     reasons = [liveness.evidence(a_set(replica(1)), now_ms)[0] for now_ms in (1_000 + DEFAULT_TIMEOUT_MS - 1, 1_000 + DEFAULT_TIMEOUT_MS)]
     assert [(row.alive, row.reason) for row in reasons] == [(False, "not_heard_yet"), (False, "never_seen")]
+    unclaimed = replace(replica(1), is_registered=False)
+    assert liveness.evidence(a_set(unclaimed), 1_001)[0].reason == "never_seen", "nobody ever came with that id"
 
 
 def test_whoever_asks_lives_before_its_first_heartbeat() -> None:
