@@ -25,6 +25,9 @@ SILENCE_MAX_S = 30.0
 """Bulk reading gives up when not one record came for so long."""
 PARTITION = 0
 FETCH_WAIT_MS = 20
+LEADER_KNOWN_FOR: Mapping[str, object] = {"topic.metadata.refresh.interval.ms": 1_000, "metadata.max.age.ms": 1_000}
+"""Without a partition of its own the client keeps a leader in mind for a quarter of an hour, also one that stands still: no
+read could be proven current until that one went on."""
 
 
 class LogUnreachable(Exception):
@@ -39,7 +42,7 @@ class LogReader:
     """One plain consumer without a group. Not thread-safe: one caller at a time."""
 
     def __init__(self, kafka: Mapping[str, str]) -> None:
-        self._kafka = {**LOG_CLIENT_SETTINGS, **kafka}
+        self._kafka = {**LOG_CLIENT_SETTINGS, **LEADER_KNOWN_FOR, **kafka}
         self._consumer = self._consumer_of("regent-reader")
 
     def _consumer_of(self, group: str) -> Consumer:

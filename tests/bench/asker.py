@@ -1,7 +1,8 @@
 """A process that asks controllers for a decision all the time and writes down every call, as `sender` does.
 
 It asks one controller until a call fails, then the next one; a repeated question keeps its command id. The decision is
-harmless: a broker id for an applicant that has it already, a record of the log each time (1013).
+harmless: the registration of a broker that nobody elects, each with another end offset, so that it changes the state and is
+a record of the log (1003); the first is the application for its id (1013).
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import time
 import uuid
 from pathlib import Path
 
-from brokers.controller_messages import Introduction, apply_broker_id
+from brokers.controller_messages import Introduction, LogPosition, apply_broker_id, register_broker
 from brokers.remoting.client import RemotingClient
 from brokers.remoting.command import RemotingCommand
 from brokers.remoting.connection import RemotingError
@@ -24,9 +25,20 @@ from infra.workload.process import stop_on_signals
 TIMEOUT_MS = 500
 PACE_S = 0.02
 RETRY_PAUSE_S = 0.01
-SET_NAME = "bench-asked"
 CHECK_CODE = "127.0.0.1:1;bench"
-ME = Introduction("regent", SET_NAME, "127.0.0.1:1", "127.0.0.1:2", "bench")
+WALL_MS = 1_700_000_000_000
+
+
+def applicant() -> Introduction:
+    """A broker in a set of its own."""
+    return Introduction("regent", f"bench-asked-{uuid.uuid4().hex[:8]}", "127.0.0.1:1", "127.0.0.1:2", "bench")
+
+
+def question(me: Introduction, number: int, command_id: str) -> RemotingCommand:
+    """The question of that number, from 0: each is a record that changes the state."""
+    if number == 0:
+        return apply_broker_id(me, 1, CHECK_CODE, command_id)
+    return register_broker(me, 1, LogPosition(-1, number, 0), True, command_id, WALL_MS)
 
 
 class Asker:
@@ -39,9 +51,9 @@ class Asker:
         self._client = RemotingClient(connect_timeout_ms=TIMEOUT_MS)
 
     async def run(self, stop: asyncio.Event) -> None:
-        sequence = 0
+        sequence, me = 0, applicant()
         while not stop.is_set():
-            request = apply_broker_id(ME, 1, CHECK_CODE, uuid.uuid4().hex)
+            request = question(me, sequence, uuid.uuid4().hex)
             while not await self._ask(sequence, request) and not stop.is_set():
                 self._at = (self._at + 1) % len(self._controllers)
                 await asyncio.sleep(RETRY_PAUSE_S)

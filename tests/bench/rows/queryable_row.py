@@ -16,7 +16,6 @@ import deltalake
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from brokers import controller_messages
 from brokers.remoting.client import RemotingClient
 from lakehouse.config import LandConfig
 from lakehouse.delta_tables import table_path
@@ -87,10 +86,10 @@ async def watch(tables_dir: Path, controllers: list[str], count: int) -> list[fl
 
 
 async def _issue(client: RemotingClient, controllers: list[str], count: int, begun: dict[bytes, float]) -> None:
-    chance = random.Random(SEED)
+    chance, me = random.Random(SEED), asker.applicant()
     for number in range(count):
         command_id = uuid.uuid4().bytes
-        request = controller_messages.apply_broker_id(asker.ME, 1, asker.CHECK_CODE, command_id.hex())
+        request = asker.question(me, number, command_id.hex())
         begun[command_id] = time.monotonic()
         answer = await client.call(controllers[number % len(controllers)], request, CALL_MS)
         if answer.code:
