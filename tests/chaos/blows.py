@@ -14,6 +14,7 @@ from processors.faust_worker import FaustWorker
 from tests.chaos.registrations import register_all
 from tests.chaos.stage import NotAsItShouldBe, Stage
 
+READ_WITHIN_S = 10.0
 PAUSE_S = 20.0
 KAFKA_PAUSE_S = 30.0
 AWAY_S = 60.0
@@ -119,8 +120,9 @@ def log_leader_paused(stage: Stage) -> str:
     began = time.monotonic()
     with stage.paused(victim):
         took = stage.decide("log-leader-paused")
+        read = stage.read(max(1.0, READ_WITHIN_S - took))
         time.sleep(max(0.0, PAUSE_S - (time.monotonic() - began)))
-    return f"{victim}, which leads the log, stands still for {PAUSE_S:.0f} s: a decision after {took:.2f} s"
+    return f"{victim}, which leads the log, stands still for {PAUSE_S:.0f} s: a decision after {took:.2f} s, a read {read:.2f} s later"
 
 
 def snapshots_corrupted(stage: Stage) -> str:

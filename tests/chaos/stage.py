@@ -21,6 +21,8 @@ from confluent_kafka.admin import AdminClient
 
 from brokers.controller_messages import Introduction, apply_broker_id
 from brokers.remoting.client import RemotingClient
+from brokers.remoting.codes import RequestCode
+from brokers.remoting.command import RemotingCommand
 from brokers.remoting.connection import RemotingError
 from events.topics import COMMANDS_TOPIC
 from infra import process_status
@@ -138,6 +140,16 @@ class Stage:
         me = Introduction(CLUSTER_NAME, broker_set, "127.0.0.1:1", "127.0.0.1:2", "chaos")
         command_id = uuid.uuid4()
         request = apply_broker_id(me, 1, f"127.0.0.1:1;{command_id.hex}", command_id.hex)
+        took = await self._until_yes(request, limit_s, "decision")
+        self.asked.append(command_id.bytes)
+        return took
+
+    def read(self, limit_s: float = DECISION_LIMIT_S) -> float:
+        """Ask every controller in turn for a set (1006), which must be proven current; the seconds until one answers."""
+        request = RemotingCommand.request(RequestCode.CONTROLLER_GET_SYNC_STATE_DATA, body=b'["broker-a"]')
+        return asyncio.run(self._until_yes(request, limit_s, "answer to a read"))
+
+    async def _until_yes(self, request: RemotingCommand, limit_s: float, what: str) -> float:
         client, began = RemotingClient(), time.monotonic()
         try:
             while time.monotonic() - began < limit_s:
@@ -145,14 +157,13 @@ class Stage:
                     try:
                         answer = await client.call(address, request, ASK_TIMEOUT_MS)
                     except (RemotingError, OSError):
-                        continue  # unknown: asked again with the same id
+                        continue  # unknown: asked again, a decision with the same id
                     if answer.code == 0:
-                        self.asked.append(command_id.bytes)
                         return time.monotonic() - began
                 await asyncio.sleep(ASK_PAUSE_S)
         finally:
             await client.close()
-        raise NotAsItShouldBe(f"no decision within {limit_s:.0f} s")
+        raise NotAsItShouldBe(f"no {what} within {limit_s:.0f} s")
 
     def log_node(self) -> str:
         """Name of the Kafka node that leads the command log, with every replica in sync."""

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 
 from brokers import controller_messages
 from brokers.remoting import codec
+from brokers.remoting.codes import ResponseCode
 from brokers.remoting.command import RemotingCommand
 from infra.ports import split_address
 from infra.problems import Problem
@@ -67,6 +68,10 @@ def rates_of(address: str) -> Rates:
     for number in range(SETS):
         me = introduction(number)
         answer = asyncio.run(call(address, controller_messages.apply_broker_id(me, 1, "127.0.0.1:1;bench", uuid.uuid4().hex)))
+        limit = time.monotonic() + LEADER_WITHIN_S
+        while answer.code == ResponseCode.CONTROLLER_NOT_LEADER and time.monotonic() < limit:  # elected, and not ready yet
+            time.sleep(POLL_S)
+            answer = asyncio.run(call(address, controller_messages.apply_broker_id(me, 1, "127.0.0.1:1;bench", uuid.uuid4().hex)))
         if answer.code:
             raise BenchFailed(f"no broker id from {address}: {answer.code} {answer.remark}")
     at = split_address(address)
