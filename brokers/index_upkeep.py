@@ -29,7 +29,7 @@ class IndexUpkeep:
     async def run(self) -> None:
         """For as long as the broker runs."""
         if self._store.index is None:
-            return await asyncio.Event().wait() and None
+            await asyncio.Event().wait()
         await asyncio.gather(self._flush(), self._catch_up())
 
     async def _flush(self) -> None:

@@ -83,6 +83,6 @@ def _whole(cluster: DemoCluster) -> SetView:
     replicas = len(cluster.processes("broker"))
     return cluster.wait_for_view(
         "a set with a master and every replica in sync",
-        lambda view: view.master_id is not None and len(view.members) >= replicas and sorted(view.in_sync) == sorted(view.members),
+        lambda view: view.is_whole and len(view.members) >= replicas,
         LIMIT_S,
     )

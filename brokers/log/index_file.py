@@ -131,7 +131,7 @@ class IndexFile:
                 entry += 1
             data = b"".join(packed)
             try:
-                write_all(self._fd, data, self._entries_at + self.header.next_entry * ENTRY_BYTES)
+                overwrite(self._fd, data, self._entries_at + self.header.next_entry * ENTRY_BYTES)
             except OSError:
                 for key_hash, _, _, before in reversed(list(_ENTRY.iter_unpack(data))):
                     slots[key_hash % slot_count] = before
@@ -157,9 +157,9 @@ class IndexFile:
                 copied += [(page, self._page(page)) for page in pages[at : at + PAGES_AT_ONCE]]
         os.fdatasync(self._fd)  # a slot never leads to an entry that is not there
         for page, data in copied:
-            write_all(self._fd, data, HEADER_BYTES + page * PAGE_SLOTS * SLOT_BYTES)
+            overwrite(self._fd, data, HEADER_BYTES + page * PAGE_SLOTS * SLOT_BYTES)
         os.fdatasync(self._fd)
-        write_all(self._fd, _HEADER.pack(*header), 0)
+        overwrite(self._fd, _HEADER.pack(*header), 0)
         os.fdatasync(self._fd)
 
     def _page(self, page: int) -> bytes:
@@ -211,8 +211,8 @@ class IndexFile:
         os.close(self._fd)
 
 
-def write_all(fd: int, data: bytes, position: int) -> None:
-    """OSError when the disk does not take all of it."""
+def overwrite(fd: int, data: bytes, position: int) -> None:
+    """OSError when the disk does not take all of it; what it took stays, for zeros (`disk.write_all`) would undo what stood there."""
     if os.pwrite(fd, data, position) != len(data):
         raise OSError(errno.ENOSPC, "short write")
 

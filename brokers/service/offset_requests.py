@@ -13,10 +13,8 @@ from brokers.remoting.codes import RequestCode, ResponseCode
 from brokers.remoting.command import RemotingCommand
 from brokers.remoting.connection import Connection
 from brokers.service.clock import Clock
-from brokers.service.request_fields import BadField, flag, number, text
+from brokers.service.request_fields import flag, number, reading_fields, text
 from brokers.service.table_files import TableFiles
-
-Method = Callable[[RemotingCommand], RemotingCommand]
 
 
 class OffsetRequests:
@@ -25,23 +23,13 @@ class OffsetRequests:
     def __init__(self, store: MessageStore, tables: TableFiles, clock: Clock) -> None:
         self._store, self._tables, self._clock = store, tables, clock
         self.handlers: Mapping[int, Callable[[Connection, RemotingCommand], RemotingCommand]] = {
-            RequestCode.QUERY_CONSUMER_OFFSET: self._handler(self._query),
-            RequestCode.UPDATE_CONSUMER_OFFSET: self._handler(self._update),
-            RequestCode.SEARCH_OFFSET_BY_TIMESTAMP: self._handler(self._search),
-            RequestCode.GET_MAX_OFFSET: self._handler(self._max),
-            RequestCode.GET_MIN_OFFSET: self._handler(self._min),
-            RequestCode.GET_EARLIEST_MSG_STORETIME: self._handler(self._earliest),
+            RequestCode.QUERY_CONSUMER_OFFSET: reading_fields(self._query),
+            RequestCode.UPDATE_CONSUMER_OFFSET: reading_fields(self._update),
+            RequestCode.SEARCH_OFFSET_BY_TIMESTAMP: reading_fields(self._search),
+            RequestCode.GET_MAX_OFFSET: reading_fields(self._max),
+            RequestCode.GET_MIN_OFFSET: reading_fields(self._min),
+            RequestCode.GET_EARLIEST_MSG_STORETIME: reading_fields(self._earliest),
         }
-
-    @staticmethod
-    def _handler(method: Method) -> Callable[[Connection, RemotingCommand], RemotingCommand]:
-        def handle(_connection: Connection, request: RemotingCommand) -> RemotingCommand:
-            try:
-                return method(request)
-            except BadField as error:
-                return request.reply(ResponseCode.SYSTEM_ERROR, remark=str(error))
-
-        return handle
 
     def dump(self, _connection: Connection, request: RemotingCommand) -> RemotingCommand:
         """43: all consumer offsets, for slaves."""

@@ -13,7 +13,7 @@ from brokers.log.store import MessageStore
 from brokers.remoting.codes import RequestCode, ResponseCode
 from brokers.remoting.command import RemotingCommand
 from brokers.remoting.connection import Connection
-from brokers.service.request_fields import BadField, flag, number, text
+from brokers.service.request_fields import flag, number, reading_fields, text
 
 MESSAGES_MAX = 64
 MESSAGES_BY_UNIQUE_KEY = 32
@@ -25,22 +25,10 @@ class QueryRequests:
     def __init__(self, store: MessageStore, refused: Callable[[BadRecord, str], object]) -> None:
         self._store, self._refused = store, refused
         self.handlers: Mapping[int, Callable[[Connection, RemotingCommand], RemotingCommand]] = {
-            RequestCode.QUERY_MESSAGE: self._handler(self._query),
-            RequestCode.VIEW_MESSAGE_BY_ID: self._handler(self._view),
-            RequestCode.REGENT_READ_LOG: self._handler(self._read_log),
+            RequestCode.QUERY_MESSAGE: reading_fields(self._query),
+            RequestCode.VIEW_MESSAGE_BY_ID: reading_fields(self._view),
+            RequestCode.REGENT_READ_LOG: reading_fields(self._read_log),
         }
-
-    @staticmethod
-    def _handler(
-        method: Callable[[RemotingCommand], RemotingCommand],
-    ) -> Callable[[Connection, RemotingCommand], RemotingCommand]:
-        def handle(_connection: Connection, request: RemotingCommand) -> RemotingCommand:
-            try:
-                return method(request)
-            except BadField as error:
-                return request.reply(ResponseCode.SYSTEM_ERROR, remark=str(error))
-
-        return handle
 
     def _query(self, request: RemotingCommand) -> RemotingCommand:
         ext, store = request.ext, self._store

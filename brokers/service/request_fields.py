@@ -6,7 +6,10 @@ Refuses to know: which request has which fields.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+
+from brokers.remoting.codes import ResponseCode
+from brokers.remoting.command import RemotingCommand
 
 I64_MIN, I64_MAX = -(2**63), 2**63 - 1
 I32_MAX = 2**31 - 1
@@ -52,3 +55,15 @@ def flag(ext: Mapping[str, str], key: str, default: bool = False) -> bool:
     """A boolean field; anything but `true` is false, as in Java."""
     value = ext.get(key)
     return default if value is None else value.lower() == "true"
+
+
+def reading_fields(method: Callable[[RemotingCommand], RemotingCommand]) -> Callable[[object, RemotingCommand], RemotingCommand]:
+    """The handler that answers with `method`, and what it cannot read with code 1."""
+
+    def handle(_connection: object, request: RemotingCommand) -> RemotingCommand:
+        try:
+            return method(request)
+        except BadField as error:
+            return request.reply(ResponseCode.SYSTEM_ERROR, remark=str(error))
+
+    return handle

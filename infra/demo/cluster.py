@@ -35,6 +35,11 @@ class SetView:
     controller: str
     controller_address: str
 
+    @property
+    def is_whole(self) -> bool:
+        """It has a master, and every replica that has an id is in sync."""
+        return self.master_id is not None and sorted(self.in_sync) == sorted(self.members)
+
 
 class DemoCluster:
     """Questions to and blows at one local cluster."""

@@ -12,7 +12,7 @@ from brokers.log.records import decode_messages
 from brokers.remoting.client import RemotingClient
 from brokers.remoting.command import RemotingCommand
 from brokers.scrubber import Scrubber
-from tests.support.brokers import broker_config, call, pull_request, send_request, start_broker, until
+from tests.support.brokers import broker_config, call, pull_request, running_set, send_request, start_broker, until
 from tests.support.scripted_controller import ScriptedController
 
 COUNT = 20
@@ -21,19 +21,13 @@ COUNT = 20
 @pytest.fixture
 async def brokers(tmp_path: Path, controller: ScriptedController, client: RemotingClient) -> AsyncIterator[list[BrokerProcess]]:
     """The first is master; all three hold COUNT messages of topic T."""
-    made = []
-    for number in range(3):
-        config = broker_config(tmp_path / f"b{number}", [controller.address], min_in_sync_replicas=2)
-        made.append(await start_broker(config))
-        await until(lambda: made[-1].roles.role != "FENCED", f"broker {number} has a role")
-    await until(lambda: controller.members == [1, 2, 3], "all are members")
-    for number in range(COUNT):
-        assert (await call(client, made[0], send_request("T", b"%03d" % number, key=f"k{number}"))).code == 0
-    end = made[0].store.log_end
-    await until(lambda: all(broker.store.dispatched_offset == end for broker in made), "all have all")
-    yield made
-    for broker in made:
-        await broker.stop("test")
+    configs = [broker_config(tmp_path / f"b{number}", [controller.address], min_in_sync_replicas=2) for number in range(3)]
+    async with running_set(controller, configs) as made:
+        for number in range(COUNT):
+            assert (await call(client, made[0], send_request("T", b"%03d" % number, key=f"k{number}"))).code == 0
+        end = made[0].store.log_end
+        await until(lambda: all(broker.store.dispatched_offset == end for broker in made), "all have all")
+        yield made
 
 
 def place_of(broker: BrokerProcess, number: int) -> int:

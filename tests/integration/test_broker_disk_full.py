@@ -12,7 +12,7 @@ import pytest
 from brokers.broker_process import BrokerProcess
 from brokers.log.records import decode_messages
 from brokers.remoting.client import RemotingClient
-from tests.support.brokers import broker_config, call, pull_request, send_request, start_broker, until
+from tests.support.brokers import broker_config, call, pull_request, running_set, send_request, until
 from tests.support.scripted_controller import ScriptedController
 from tests.support.small_disk import SmallDisk, small_disk
 
@@ -23,16 +23,10 @@ MESSAGE = bytes(100_000)
 async def stage(tmp_path: Path, controller: ScriptedController) -> AsyncIterator[tuple[list[BrokerProcess], list[SmallDisk]]]:
     """Three brokers, each with a disk of its own."""
     with contextlib.ExitStack() as mounts:
-        disks, brokers = [], []
-        for number in range(3):
-            disks.append(mounts.enter_context(small_disk(tmp_path / f"disk{number}", 48 << 20)))
-            config = broker_config(disks[-1].root / "store", [controller.address], min_in_sync_replicas=2)
-            brokers.append(await start_broker(config))
-            await until(lambda: brokers[-1].roles.role != "FENCED", f"broker {number} has a role")
-        await until(lambda: controller.members == [1, 2, 3], "all are members")
-        yield brokers, disks
-        for broker in brokers:
-            await broker.stop("test")
+        disks = [mounts.enter_context(small_disk(tmp_path / f"disk{number}", 48 << 20)) for number in range(3)]
+        configs = [broker_config(disk.root / "store", [controller.address], min_in_sync_replicas=2) for disk in disks]
+        async with running_set(controller, configs) as brokers:
+            yield brokers, disks
 
 
 async def send_until(client: RemotingClient, broker: BrokerProcess, code: int) -> int:

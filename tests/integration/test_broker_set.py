@@ -14,21 +14,15 @@ from brokers.log.records import decode_messages
 from brokers.remoting import fastjson
 from brokers.remoting.client import RemotingClient
 from brokers.remoting.command import RemotingCommand
-from tests.support.brokers import broker_config, call, pull_request, send_request, start_broker, until
+from tests.support.brokers import broker_config, call, pull_request, running_set, send_request, start_broker, until
 from tests.support.scripted_controller import ScriptedController
 
 
 @pytest.fixture
 async def brokers(tmp_path: Path, controller: ScriptedController) -> AsyncIterator[list[BrokerProcess]]:
-    made = []
-    for number in range(3):
-        config = broker_config(tmp_path / f"b{number}", [controller.address], min_in_sync_replicas=2)
-        made.append(await start_broker(config))
-        await until(lambda: made[-1].roles.role != "FENCED", f"broker {number} has a role")
-    await until(lambda: controller.members == [1, 2, 3], "all are members")
-    yield made
-    for broker in made:
-        await broker.stop("test")
+    configs = [broker_config(tmp_path / f"b{number}", [controller.address], min_in_sync_replicas=2) for number in range(3)]
+    async with running_set(controller, configs) as made:
+        yield made
 
 
 async def test_a_message_is_acknowledged_when_every_member_has_it(brokers: list[BrokerProcess], client: RemotingClient) -> None:

@@ -24,7 +24,7 @@ from infra.workload.message import sequence_of
 from infra.workload.producer import Producer
 from processors.namesrv_config import NameServerConfig
 from processors.namesrv_process import NameServer
-from tests.support.brokers import broker_config, call, pull_request, send_request, start_broker, until
+from tests.support.brokers import broker_config, call, pull_request, running_set, send_request, until
 from tests.support.scripted_controller import ScriptedController
 
 QUEUES = 4
@@ -41,18 +41,13 @@ async def name_server() -> AsyncIterator[str]:
 
 @pytest.fixture
 async def brokers(tmp_path: Path, controller: ScriptedController, name_server: str) -> AsyncIterator[list[BrokerProcess]]:
-    made = []
-    for number in range(3):
-        # Slaves copy tables by themselves only when they begin to follow.
-        config = broker_config(
-            tmp_path / f"b{number}", [controller.address], [name_server], min_in_sync_replicas=2, metadata_sync_ms=60_000
-        )
-        made.append(await start_broker(config))
-        await until(lambda: made[-1].roles.role != "FENCED", f"broker {number} has a role")
-    await until(lambda: controller.members == [1, 2, 3], "all are members")
-    yield made
-    for broker in made:
-        await broker.stop("test")
+    # Slaves copy tables by themselves only when they begin to follow.
+    configs = [
+        broker_config(tmp_path / f"b{number}", [controller.address], [name_server], min_in_sync_replicas=2, metadata_sync_ms=60_000)
+        for number in range(3)
+    ]
+    async with running_set(controller, configs) as made:
+        yield made
 
 
 def hand_over(target: int | None = None) -> RemotingCommand:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 from brokers.broker_process import BrokerProcess
 from brokers.config import BrokerConfig
 from brokers.remoting.client import RemotingClient
 from brokers.remoting.command import RemotingCommand
+from tests.support.scripted_controller import ScriptedController
 
 WAIT_S = 20
 
@@ -45,6 +47,19 @@ async def start_broker(config: BrokerConfig) -> BrokerProcess:
     broker = BrokerProcess(config)
     await broker.start()
     return broker
+
+
+@asynccontextmanager
+async def running_set(controller: ScriptedController, configs: Iterable[BrokerConfig]) -> AsyncIterator[list[BrokerProcess]]:
+    """One after the other, so that ids follow the order and the first is master; all are members."""
+    made: list[BrokerProcess] = []
+    for number, config in enumerate(configs):
+        made.append(await start_broker(config))
+        await until(lambda: made[-1].roles.role != "FENCED", f"broker {number} has a role")
+    await until(lambda: controller.members == [number + 1 for number in range(len(made))], "all are members")
+    yield made
+    for broker in made:
+        await broker.stop("test")
 
 
 def send_request(topic: str, body: bytes, queue_id: int = 0, *, key: str = "K1", tags: str = "", oneway: bool = False) -> RemotingCommand:

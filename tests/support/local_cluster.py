@@ -149,9 +149,8 @@ class LocalCluster:
         """The set once it has a master and every member is in sync."""
         return self.set_view(
             "every replica is in sync",
-            lambda view: view.master_id is not None and len(view.members) == len(self.processes("broker"))
-            and sorted(view.in_sync) == sorted(view.members),
-        )  # fmt: skip
+            lambda view: view.is_whole and len(view.members) == len(self.processes("broker")),
+        )
 
     def last_words(self) -> str:
         """The end of every log file, for the text of a failure."""

@@ -67,18 +67,21 @@ def rates_of(address: str) -> Rates:
     """Give the sets their ids, warm up (Java compiles while it runs), then measure."""
     for number in range(SETS):
         me = introduction(number)
-        answer = asyncio.run(call(address, controller_messages.apply_broker_id(me, 1, "127.0.0.1:1;bench", uuid.uuid4().hex)))
-        limit = time.monotonic() + LEADER_WITHIN_S
-        while answer.code == ResponseCode.CONTROLLER_NOT_LEADER and time.monotonic() < limit:  # elected, and not ready yet
-            time.sleep(POLL_S)
-            answer = asyncio.run(call(address, controller_messages.apply_broker_id(me, 1, "127.0.0.1:1;bench", uuid.uuid4().hex)))
-        if answer.code:
-            raise BenchFailed(f"no broker id from {address}: {answer.code} {answer.remark}")
+        _give_id(address, controller_messages.apply_broker_id(me, 1, "127.0.0.1:1;bench", uuid.uuid4().hex))
     at = split_address(address)
     apart(_many, at, WARM_UP, 0)
     times = apart(_alone, at, ALONE, 1_000_000)
     loads = [apart(_many, at, DECISIONS, turn * 2_000_000) for turn in range(1, TURNS + 1)]
     return Rates([load.good_per_s for load in loads], times, sum(sum(load.bad.values()) for load in loads))
+
+
+def _give_id(address: str, application: RemotingCommand) -> None:
+    """Asked again, under its one id, while the leader is elected and not ready yet."""
+    limit = time.monotonic() + LEADER_WITHIN_S
+    while (answer := asyncio.run(call(address, application))).code == ResponseCode.CONTROLLER_NOT_LEADER and time.monotonic() < limit:
+        time.sleep(POLL_S)
+    if answer.code:
+        raise BenchFailed(f"no broker id from {address}: {answer.code} {answer.remark}")
 
 
 def leader_of(addresses: Sequence[str]) -> str:

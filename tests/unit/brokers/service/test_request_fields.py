@@ -2,7 +2,8 @@
 
 import pytest
 
-from brokers.service.request_fields import BadField, flag, number, text
+from brokers.remoting.command import RemotingCommand
+from brokers.service.request_fields import BadField, flag, number, reading_fields, text
 
 
 @pytest.mark.parametrize(("value", "result"), [("0", 0), ("-1", -1), (str(2**63 - 1), 2**63 - 1), (str(-(2**63)), -(2**63))])
@@ -21,3 +22,10 @@ def test_missing_fields_take_their_default_or_are_refused() -> None:
     assert flag({}, "f") is False and flag({"f": "TRUE"}, "f") is True and flag({"f": "1"}, "f") is False
     with pytest.raises(BadField):
         text({}, "t")
+
+
+def test_a_handler_answers_what_it_cannot_read_with_code_1() -> None:
+    handle = reading_fields(lambda request: request.reply(ext={"read": text(request.ext, "topic")}))
+    assert handle(None, RemotingCommand.request(1, {"topic": "T"})).ext == {"read": "T"}
+    refused = handle(None, RemotingCommand.request(1, {}))
+    assert (refused.code, refused.remark) == (1, "the custom field <topic> is null")
