@@ -162,8 +162,9 @@ class BrokerProcess:
             config.cluster_name, config.broker_name, config.advertised, config.ha_advertised, replica.boot.incarnation
         )
         timers = MembershipTimers(
-            config.heartbeat_interval_ms, config.controller_heartbeat_timeout_ms, config.replica_poll_ms, config.election_priority
-        )
+            config.heartbeat_interval_ms, config.controller_heartbeat_timeout_ms, config.replica_poll_ms, config.election_priority,
+            asks_for_elections=not config.async_learner,
+        )  # fmt: skip
         hooks = MembershipHooks(self._identity_known, replica.notice, replica.position, replica.clean, self.reporter.report)
         self.membership = Membership(me, config.controllers, IdentityFiles(config.store_dir), timers, hooks, self.clock)
         self.hand_over = HandOverWork(

@@ -44,6 +44,7 @@ def read_status(
         dispatched_offset=store.dispatched_offset,
         controller=membership.leader,
         ack_mode=AckMode(config.all_ack, config.in_sync_replicas).label,
+        async_learner=config.async_learner,
         write_refusal=replica.write_refusal(),
         waiting_sends=service.sends.waiting,
         held_pulls=service.pulls.held.count,

@@ -50,6 +50,10 @@ class BrokerConfig(BaseModel):
     # Only without all_ack, and then acknowledged messages may be lost: success needs so many copies, whoever holds them.
     in_sync_replicas: int = Field(2, ge=1, le=100)
     auto_in_sync_replicas: bool = False  # RocketMQ's name; it acts without controllers only, so never here
+    # RocketMQ's names. A learner copies, asks for no election and joins no set. An empty store begins with the newest file
+    # of the master instead of the oldest one it has: what is older is then on the other replicas only.
+    async_learner: bool = False
+    sync_from_last_file: bool = False
     election_priority: int = Field(2_147_483_647, ge=0)
     auto_create_topics: bool = True
 

@@ -100,8 +100,9 @@ class LocalReplica:
             relink_grace_ms=config.relink_grace_ms, ha_heartbeat_ms=config.ha_heartbeat_ms,
             min_in_sync_replicas=config.min_in_sync_replicas, all_ack=config.all_ack,
             in_sync_replicas=config.in_sync_replicas, auto_in_sync_replicas=config.auto_in_sync_replicas,
+            async_learner=config.async_learner, sync_from_last_file=config.sync_from_last_file,
         )  # fmt: skip
-        for warning in settings.ack_mode().warnings():
+        for warning in settings.warnings():
             _log.warning("%s", warning)
         return ReplicaCore(
             settings, broker_id=broker_id, incarnation=self.boot.incarnation,

@@ -51,12 +51,14 @@ class MembershipHooks:
 
 @dataclass(frozen=True, slots=True)
 class MembershipTimers:
-    """Periods in ms, and what heartbeats tell the controller about this broker."""
+    """Periods in ms, and what heartbeats tell the controller about this broker. `asks_for_elections` False: a learner,
+    which the controller cannot tell from others, so it never asks to lead."""
 
     heartbeat_ms: int
     heartbeat_timeout_ms: int
     poll_ms: int
     election_priority: int
+    asks_for_elections: bool = True
 
 
 def new_command_id() -> str:
@@ -178,6 +180,7 @@ class Membership:
 
     def ask(self, elect: bool) -> None:
         """1002 or 1004, without waiting; one of each kind at a time."""
+        elect = elect and self._timers.asks_for_elections
         running = self._asking.get(elect)
         if running is None or running.done():
             self._asking[elect] = self._spawn(self._elect() if elect else self._look())

@@ -167,8 +167,9 @@ class MasterLink:
         if acked > log.end_offset:
             raise ProtocolError(f"ack {acked} beyond the log end {log.end_offset}")
         if acked == 0:
-            into_last_file = log.end_offset % self._limits.file_bytes
-            start = log.end_offset - into_last_file if self._from_last_file else 0
+            # The last file with bytes in it: one that begins at the very end might get its first byte never.
+            last_byte = max(log.end_offset - 1, 0)
+            start = last_byte - last_byte % self._limits.file_bytes if self._from_last_file else 0
             return max(start, log.min_offset)
         if acked < log.min_offset:
             reason = f"slave ends at {acked}, this log begins at {log.min_offset}: it needs an empty store folder"

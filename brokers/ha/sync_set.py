@@ -112,7 +112,8 @@ class SyncSet:
         }
         wanted = self.confirmed | joining
         for member in sorted(self.confirmed):
-            if len(wanted) > self._min_in_sync and self._lost(member, slaves, now_ms):
+            is_learner = member in slaves and slaves[member].learner  # configured so since it joined
+            if len(wanted) > self._min_in_sync and (is_learner or self._lost(member, slaves, now_ms)):
                 wanted -= {member}
         return wanted if wanted != self.confirmed else None
 

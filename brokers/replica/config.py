@@ -17,7 +17,9 @@ class ReplicaConfig:
     """`ha_heartbeat_ms` and `housekeeping_ms` are RocketMQ's options of that name (5000 and 20000
     there); any value is compatible on the wire. `all_ack=False` is RocketMQ's count mode with
     `in_sync_replicas` (design S2): it may lose acknowledged messages and says so.
-    `auto_in_sync_replicas` is accepted and does nothing, as in RocketMQ under controllers."""
+    `auto_in_sync_replicas` is accepted and does nothing, as in RocketMQ under controllers.
+    `async_learner`: copies and never joins the SyncStateSet. `sync_from_last_file`: an empty log begins with the newest
+    file of the master instead of the oldest (syncFromLastFile, broker-wire-and-storage.md 2.3)."""
 
     file_bytes: int = 1024 * 1024 * 1024
     ack_wait_shrink_ms: int = 1000
@@ -43,9 +45,23 @@ class ReplicaConfig:
     in_sync_replicas: int = 2
     all_ack: bool = True
     auto_in_sync_replicas: bool = False
+    async_learner: bool = False
+    sync_from_last_file: bool = False
 
     def ack_mode(self) -> AckMode:
         return AckMode(self.all_ack, self.in_sync_replicas, self.min_in_sync_replicas, self.auto_in_sync_replicas)
+
+    def warnings(self) -> list[str]:
+        """What an operator has to know of these settings when the broker starts."""
+        said = self.ack_mode().warnings()
+        if self.sync_from_last_file:
+            said.append(
+                "sync_from_last_file: an empty store copies the newest file of the master only; elected, this replica"
+                " cannot serve what is older"
+            )
+        if self.async_learner:
+            said.append("async_learner: this replica joins no SyncStateSet; only an unclean or designated election makes it master")
+        return said
 
     def link_limits(self) -> LinkLimits:
         return LinkLimits(

@@ -157,6 +157,8 @@ class SlaveRole:
             end_offset=self._log.end_offset,
             now_ms=now_ms,
             wanted_epoch=self._wanted_epoch,
+            from_last_file=self._config.sync_from_last_file,
+            learner=self._config.async_learner,
             trusted_end=self._log.trusted_end,
             led_epoch=self._led_epoch,
             patient=now_ms < self._patient_until_ms,

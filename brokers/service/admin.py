@@ -45,6 +45,7 @@ class BrokerStatus:
     dispatched_offset: int
     controller: str | None
     ack_mode: str
+    async_learner: bool
     write_refusal: str | None
     waiting_sends: int
     held_pulls: int

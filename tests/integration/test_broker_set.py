@@ -143,3 +143,42 @@ async def test_a_replica_that_cannot_read_its_log_does_not_stay_master(brokers: 
     await controller.elect(3, [1, 3])
     await until(lambda: brokers[2].roles.serving, "another one leads")
     assert (await call(client, brokers[1], send_request("T", b"second"))).code == 0
+
+
+async def test_a_learner_copies_and_joins_no_set(tmp_path: Path, controller: ScriptedController, client: RemotingClient) -> None:
+    async with running_set(controller, [broker_config(tmp_path / "1", [controller.address])]) as (master,):
+        learner = await start_broker(broker_config(tmp_path / "2", [controller.address], async_learner=True))
+        try:
+            assert (await call(client, master, send_request("T", b"hello"))).code == 0
+            await until(lambda: learner.store.dispatched_offset == master.store.log_end, "the learner has the message")
+            assert controller.members == [1] and learner.status().async_learner
+            assert [slave.in_sync for slave in master.replica.ha_status().slaves] == [False]
+        finally:
+            await learner.stop("test")
+
+
+async def test_a_store_that_begins_with_the_last_file_serves_what_it_has_once_elected(
+    tmp_path: Path, controller: ScriptedController, client: RemotingClient
+) -> None:
+    small = {"commit_log_file_bytes": 1 << 16}
+    async with running_set(controller, [broker_config(tmp_path / "1", [controller.address], **small)]) as (master,):
+        for number in range(30):
+            assert (await call(client, master, send_request("T", bytes(10_000), key=f"K{number}"))).code == 0
+        late = await start_broker(broker_config(tmp_path / "2", [controller.address], sync_from_last_file=True, **small))
+        try:
+            await until(lambda: controller.members == [1, 2], "the late one is a member")
+            begin, end = late.store.log_min, late.store.log_end
+            assert begin == end - end % (1 << 16) > 0 and master.store.log_min == 0
+            assert late.store.read_log(begin, end - begin) == master.store.read_log(begin, end - begin)
+            await controller.elect(2, [1, 2])
+            await until(lambda: late.roles.serving and not master.roles.serving, "it leads")
+            too_old = await call(client, late, pull_request("T", 0, 0))
+            first = int(too_old.ext["minOffset"])
+            assert too_old.code == 21 and 0 < first < 30 and too_old.ext["nextBeginOffset"] == str(first)
+            assert (await call(client, late, send_request("T", b"next", key="K30"))).ext["queueOffset"] == "30"
+            pulled = await call(client, late, pull_request("T", 0, first))
+            assert decode_messages(pulled.body)[0].queue_offset == first
+            await until(lambda: master.store.log_end == late.store.log_end, "the former master follows")
+            assert master.store.log_min == 0 and master.store.queue_bounds("T", 0)[0] == 0
+        finally:
+            await late.stop("test")

@@ -23,7 +23,7 @@ from tests.support.scripted_controller import ScriptedController
 class Broker:
     """A membership and what it told."""
 
-    def __init__(self, folder: Path, controller: ScriptedController) -> None:
+    def __init__(self, folder: Path, controller: ScriptedController, *, asks_for_elections: bool = True) -> None:
         self.notices: list[RoleNotice] = []
         self.events: list[str] = []
         self.identities: list[int] = []
@@ -32,7 +32,8 @@ class Broker:
             lambda kind, fields: self.events.append(kind),
         )  # fmt: skip
         me = Introduction("C", "b", "127.0.0.1:1", "127.0.0.1:2", "inc")
-        self.membership = Membership(me, [controller.address], IdentityFiles(folder), MembershipTimers(50, 10_000, 50, 7), hooks, Clock())
+        timers = MembershipTimers(50, 10_000, 50, 7, asks_for_elections)
+        self.membership = Membership(me, [controller.address], IdentityFiles(folder), timers, hooks, Clock())
         self.membership.start()
 
 
@@ -62,6 +63,15 @@ async def test_a_known_broker_only_registers(tmp_path: Path, controller: Scripte
     await broker.membership.register()
     assert controller.heard_codes()[0] == 1003 and 1013 not in controller.heard_codes() and broker.identities == [4]
     await broker.membership.close()
+
+
+async def test_a_learner_asks_who_leads_and_never_to_lead(tmp_path: Path, controller: ScriptedController) -> None:
+    learner = Broker(tmp_path, controller, asks_for_elections=False)
+    await learner.membership.register()
+    learner.membership.ask(elect=True)
+    await until(lambda: controller.heard_codes().count(1004) >= 2, "it asked who leads")
+    assert 1002 not in controller.heard_codes()
+    await learner.membership.close()
 
 
 async def test_an_identity_of_another_set_is_refused(tmp_path: Path, controller: ScriptedController) -> None:

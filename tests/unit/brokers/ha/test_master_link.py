@@ -140,6 +140,12 @@ def test_sending_starts_where_the_slave_ends_or_an_empty_one_must_begin(
     assert link.data_to_send(log, now_ms=0)[0].offset == start
 
 
+def test_the_last_file_is_the_last_one_that_holds_bytes() -> None:
+    for end, start in ((2000, 1000), (2001, 2000), (1000, 0)):
+        log = LogView(EpochHistory.of((1, 0)), 0, end, 0)
+        assert linked(log, last_file=True).data_to_send(log, now_ms=0)[0].offset == start
+
+
 @pytest.mark.parametrize("acked", [1030, 2**62])
 def test_a_slave_that_claims_more_than_the_log_holds_is_refused(acked: int) -> None:
     with pytest.raises(ProtocolError, match="beyond the log end"):

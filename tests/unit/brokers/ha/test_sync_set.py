@@ -100,6 +100,14 @@ def test_a_member_leaves_when_it_left_bytes_waiting_for_a_second() -> None:
     assert wanted(sync, {2: KEEPS_UP, 3: SlaveFacts(10, 1001)}, 0) == {1, 2}
 
 
+def test_a_member_that_became_a_learner_leaves_where_enough_stay() -> None:
+    learner = SlaveFacts(100, 0, learner=True)
+    assert wanted(sync_set(1, 2, 3), {2: KEEPS_UP, 3: learner}, 0) == {1, 2}
+    short = sync_set(1, 3)
+    assert wanted(short, {3: learner}, 0) is None and short.reachable({3: learner}, 0) == 2
+    assert wanted(short, {2: KEEPS_UP, 3: learner}, 0) == {1, 2}
+
+
 def test_a_member_whose_link_is_down_leaves_at_once_but_first_it_may_relink() -> None:
     sync = sync_set(1, 2, 3)
     assert wanted(sync, {2: KEEPS_UP}, 999) is None  # 3 has not linked in this mastership yet

@@ -24,3 +24,9 @@ def test_the_acknowledgement_mode_is_made_of_the_settings() -> None:
     assert ReplicaConfig().ack_mode() == AckMode(True, 2, 2, False)
     config = ReplicaConfig(all_ack=False, in_sync_replicas=3, min_in_sync_replicas=1, auto_in_sync_replicas=True)
     assert config.ack_mode() == AckMode(False, 3, 1, True)
+
+
+def test_the_start_warns_of_what_gives_up_a_promise() -> None:
+    assert ReplicaConfig().warnings() == []
+    config = ReplicaConfig(all_ack=False, async_learner=True, sync_from_last_file=True)
+    assert [text.split(":")[0].split()[0] for text in config.warnings()] == ["acknowledgement", "sync_from_last_file", "async_learner"]

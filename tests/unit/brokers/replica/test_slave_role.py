@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from brokers.ha.epochs import EpochHistory
-from brokers.ha.frames import MasterHandshake, Transfer
+from brokers.ha.frames import MasterHandshake, SlaveFrameDecoder, SlaveHandshake, Transfer
 from brokers.ha.slave_link import MASTER_BEGINS_LATER
 from brokers.replica import effects as fx
 from brokers.replica.config import ReplicaConfig
@@ -17,12 +17,20 @@ H = EpochHistory.of
 CONFIG = ReplicaConfig(file_bytes=1000)
 
 
-def slave(address: str | None = "m:1", *, strict: bool = True, end: int = 0, epochs: EpochHistory = H()) -> SlaveRole:
+def slave(address: str | None = "m:1", *, strict: bool = True, end: int = 0, epochs: EpochHistory = H(), config: ReplicaConfig = CONFIG) -> SlaveRole:
     log = ReplicaLog(epochs=epochs, end_offset=end, min_offset=0, confirm_offset=0, epoch_seen=4)
     return SlaveRole(
-        CONFIG, log, broker_id=2, master_id=1, epoch=4, strict_epoch=strict, ha_address=HaAddress(address), now_ms=0,
+        config, log, broker_id=2, master_id=1, epoch=4, strict_epoch=strict, ha_address=HaAddress(address), now_ms=0,
         master_address="m:0",
     )  # fmt: skip
+
+
+def test_how_it_copies_is_told_in_the_handshake() -> None:
+    for last_file, learner in ((False, False), (True, False), (False, True)):
+        config = ReplicaConfig(file_bytes=1000, sync_from_last_file=last_file, async_learner=learner)
+        (hello,) = linked(slave(config=config))
+        assert isinstance(hello, fx.SendBytes)
+        assert SlaveFrameDecoder().feed(hello.data) == [SlaveHandshake(2, last_file, learner)]
 
 
 def kinds(effects: list[fx.Effect]) -> list[str]:
