@@ -22,5 +22,6 @@ TESTS_WITHOUT_MODULE: tuple[str, ...] = (
     "chaos/test_chaos_registrations.py",
     "chaos/test_chaos_run.py",
     "interop/test_interop_run.py",
+    "interop/test_ledger.py",
     "bench/test_set_cost.py",
 )

@@ -11,8 +11,8 @@ import java.util.Map;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicLong;
 import org.apache.rocketmq.client.consumer.DefaultMQPushConsumer;
-import org.apache.rocketmq.client.consumer.listener.ConsumeConcurrentlyStatus;
-import org.apache.rocketmq.client.consumer.listener.MessageListenerConcurrently;
+import org.apache.rocketmq.client.consumer.listener.ConsumeOrderlyStatus;
+import org.apache.rocketmq.client.consumer.listener.MessageListenerOrderly;
 import org.apache.rocketmq.client.producer.DefaultMQProducer;
 import org.apache.rocketmq.client.producer.SendResult;
 import org.apache.rocketmq.client.producer.SendStatus;
@@ -30,8 +30,9 @@ import org.apache.rocketmq.common.message.MessageExt;
  *                [threads=K] [pollMs=] [timeoutMs=] [body=BYTES]
  *   mode=consume namesrv=H:P topic=T group=G received=FILE [pollMs=]
  *
- * Ledger line:   sequence,attempt,startMs,endMs,outcome     outcome = SEND_OK or the failure's class
- * Received line: sequence,queueId,queueOffset,atMs
+ * Ledger line:   sequence,attempt,startMs,endMs,outcome,queueId,queueOffset
+ *                outcome = SEND_OK or the failure's class; the place is -1,-1 when nothing was answered
+ * Received line: sequence,queueId,queueOffset,atMs, as an orderly listener gets them: each queue in turn
  */
 public final class InteropClient {
     private static final long GIVE_UP_AFTER_MS = 120_000;
@@ -126,14 +127,16 @@ public final class InteropClient {
         for (int attempt = 1; System.currentTimeMillis() < giveUpAt; attempt++) {
             long start = System.currentTimeMillis();
             String outcome;
+            String place = "-1,-1";
             try {
                 Message message = new Message(topic, "interop", Integer.toString(sequence), body);
                 SendResult result = producer.send(message);
                 outcome = result.getSendStatus() == SendStatus.SEND_OK ? "SEND_OK" : result.getSendStatus().name();
+                place = result.getMessageQueue().getQueueId() + "," + result.getQueueOffset();
             } catch (Exception failure) {
                 outcome = failure.getClass().getSimpleName();
             }
-            write(ledger, sequence + "," + attempt + "," + start + "," + System.currentTimeMillis() + "," + outcome);
+            write(ledger, sequence + "," + attempt + "," + start + "," + System.currentTimeMillis() + "," + outcome + "," + place);
             if (outcome.equals("SEND_OK")) {
                 return true;
             }
@@ -158,12 +161,12 @@ public final class InteropClient {
             StandardOpenOption.CREATE, StandardOpenOption.TRUNCATE_EXISTING);
         AtomicLong total = new AtomicLong();
         consumer.subscribe(options.get("topic"), "*");
-        consumer.registerMessageListener((MessageListenerConcurrently) (messages, context) -> {
+        consumer.registerMessageListener((MessageListenerOrderly) (messages, context) -> {
             for (MessageExt message : messages) {
                 write(received, message.getKeys() + "," + message.getQueueId() + "," + message.getQueueOffset() + "," + System.currentTimeMillis());
                 total.incrementAndGet();
             }
-            return ConsumeConcurrentlyStatus.CONSUME_SUCCESS;
+            return ConsumeOrderlyStatus.SUCCESS;
         });
         consumer.start();
         System.out.println("settings client=rocketmq-client-5.3.3 pollNameServerInterval=" + consumer.getPollNameServerInterval()

@@ -1,7 +1,7 @@
 """
 The stock Java client as processes, and what its files say: acknowledged, received, lost, outages.
 
-Responsible for: starting InteropClient in its two roles, reading ledgers, judging loss and outages from files alone.
+Responsible for: starting InteropClient in its two roles, judging loss and outages from files alone.
 Refuses to know: who is killed, and what stands behind the name server's address.
 """
 
@@ -20,6 +20,7 @@ from typing import Any
 
 from infra import children
 from infra.problems import Problem
+from tests.interop.ledger import LedgerRow, Received, acknowledged_of, disorder, places_of, read_ledger, read_received
 from tests.interop.stage import Stage
 
 CLIENT_JVM = ("-Xms64m", "-Xmx256m", "-XX:+UseSerialGC")
@@ -34,9 +35,6 @@ TUNED = {"pollMs": "200", "timeoutMs": "500"}
 PATIENT = {"pollMs": "200", "timeoutMs": "3000"}
 """The client's default timeout: a busy machine alone must not fail a send."""
 
-LedgerRow = tuple[int, int, int, str]
-"""(sequence, start ms, end ms, outcome)"""
-
 
 @dataclass(frozen=True, slots=True)
 class Outage:
@@ -47,16 +45,6 @@ class Outage:
     failed_calls: int
     first_failure: str
     longest_gap_ms: int
-
-
-def read_ledger(path: Path) -> list[LedgerRow]:
-    """The complete lines; a torn last one is left out."""
-    rows = []
-    for line in path.read_text().splitlines() if path.exists() else []:
-        parts = line.split(",")
-        if len(parts) == 5:
-            rows.append((int(parts[0]), int(parts[2]), int(parts[3]), parts[4]))
-    return rows
 
 
 def outage_after(rows: Sequence[LedgerRow], name: str, begun_ms: int, ended_ms: int, gone_ms: int | None = None) -> Outage:
@@ -75,17 +63,6 @@ def outage_after(rows: Sequence[LedgerRow], name: str, begun_ms: int, ended_ms: 
     successes = sorted((row[1], row[2]) for row in rows if row[3] == "SEND_OK" and row[1] >= max(first, gone_ms or 0))
     rto = min((end for _, end in successes), default=first) - first
     return Outage(name, rto, len(failed), failed[0][2], gap)
-
-
-def acknowledged_of(rows: Sequence[LedgerRow]) -> set[int]:
-    return {row[0] for row in rows if row[3] == "SEND_OK"}
-
-
-def read_received(path: Path) -> list[tuple[int, int, int]]:
-    """(sequence, queue, offset) of each complete line."""
-    lines = path.read_text().splitlines() if path.exists() else []
-    rows = [tuple(int(part) for part in line.split(",")[:3]) for line in lines if line.count(",") == 3]
-    return rows  # type: ignore[return-value]
 
 
 class Producer:
@@ -168,12 +145,13 @@ class Consumer:
                    f"topic={topic}", f"group=interop-{name or topic}", f"received={self.received}", *poll]
         self._process = children.spawn(command, self._output, cwd=home, wants_input=True)
 
-    def wait_for(self, acknowledged: set[int], limit_s: float = CONSUME_WITHIN_S) -> list[tuple[int, int, int]]:
-        """Everything received, once all that was acknowledged is there or time is up."""
+    def wait_for(self, ledger: Sequence[LedgerRow], limit_s: float = CONSUME_WITHIN_S) -> list[Received]:
+        """Everything received, once all that was acknowledged has come from its place or time is up."""
+        wanted = places_of(ledger)
         deadline = time.monotonic() + limit_s
         while True:
             rows = read_received(self.received)
-            if acknowledged <= {row[0] for row in rows} or time.monotonic() > deadline:
+            if wanted <= set(rows) or time.monotonic() > deadline:
                 return rows
             time.sleep(POLL_S)
 
@@ -197,22 +175,42 @@ def first_message(stage: Stage, name_servers: str, topic: str) -> None:
         producer.end()
 
 
-def lost_after_reading(stage: Stage, name_servers: str, topic: str, acknowledged: set[int]) -> set[int]:
-    """Read the whole topic with a fresh consumer group: what was acknowledged and is not there."""
-    consumer = Consumer(stage, name_servers, topic, name=f"{topic}-read-back")
+@dataclass(frozen=True, slots=True)
+class ReadBack:
+    """What a fresh consumer group found of a topic. `disorder`: one line for each breach of the queues' order."""
+
+    acknowledged: int
+    lost: set[int]
+    disorder: list[str]
+
+    @property
+    def ok(self) -> bool:
+        return bool(self.acknowledged) and not self.lost and not self.disorder
+
+    def __str__(self) -> str:
+        order = f"; OUT OF ORDER: {'; '.join(self.disorder[:3])} ({len(self.disorder)} in all)" if self.disorder else ", in order per queue"
+        return f"{len(self.lost)} of {self.acknowledged}{order}"
+
+
+def read_back(stage: Stage, name_servers: str, topic: str, rows: Sequence[LedgerRow], *, name: str = "") -> ReadBack:
+    """Read the whole topic with a fresh consumer group and lay it beside the ledger."""
+    acknowledged = acknowledged_of(rows)
+    consumer = Consumer(stage, name_servers, topic, name=name or f"{topic}-read-back")
     try:
-        return acknowledged - {row[0] for row in consumer.wait_for(acknowledged)}
+        got = consumer.wait_for(rows)
     finally:
         consumer.stop()
+    return ReadBack(len(acknowledged), acknowledged - {row[0] for row in got}, disorder(rows, got))
 
 
-def verdict(label: str, rows: list[LedgerRow], got: list[tuple[int, int, int]], kills: list[tuple[str, int]], client: list[str]) -> dict[str, Any]:
+def verdict(label: str, rows: list[LedgerRow], got: list[Received], kills: list[tuple[str, int]], client: list[str]) -> dict[str, Any]:
     """The figures of one run: calls, loss, repeats and the outage after each kill (name, wall clock in ms)."""
     acknowledged = acknowledged_of(rows)
     ends = [at for _, at in kills[1:]] + [max(row[2] for row in rows) + 1]
     outages = [outage_after(rows, name, at, end) for (name, at), end in zip(kills, ends, strict=True)]
     times = sorted(row[2] - row[1] for row in rows if row[3] == "SEND_OK")
     places = {(queue, offset) for _, queue, offset in got}
+    breaches = disorder(rows, got)
     return {
         "settings": label,
         "client": client,
@@ -220,6 +218,8 @@ def verdict(label: str, rows: list[LedgerRow], got: list[tuple[int, int, int]], 
         "acknowledged": len(acknowledged),
         "received": len({row[0] for row in got}),
         "lost": len(acknowledged - {row[0] for row in got}),
+        "out_of_order": len(breaches),
+        "first_disorder": breaches[:3],
         "stored_twice": len(places) - len({row[0] for row in got}),
         "call_p50_ms": times[len(times) // 2],
         "call_p99_ms": times[bisect.bisect(range(len(times)), int(len(times) * 0.99)) - 1],

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from statistics import median
 
 from infra.problems import Problem
-from tests.interop.java_client import TUNED, Outage, acknowledged_of, lost_after_reading, outage_after
+from tests.interop.java_client import TUNED, Outage, ReadBack, outage_after, read_back
 from tests.interop.java_set import JavaSet, equal_row, loss_row, on_java, on_regent
 from tests.interop.stage import Row, Stage
 
@@ -25,8 +25,7 @@ class Blows:
 
     outages: list[Outage]
     whole_again_s: list[float]
-    lost: int
-    acknowledged: int
+    found: ReadBack
 
 
 def failover(stage: Stage) -> list[Row]:
@@ -42,8 +41,8 @@ def failover(stage: Stage) -> list[Row]:
     return [
         _rto_row("Regent's controllers", ours),
         _rto_row("the Java controller (peer)", theirs),
-        Row("Regent: acknowledged lost", f"{ours.lost} of {ours.acknowledged}", ours.lost == 0),
-        Row("peer: acknowledged lost", f"{theirs.lost} of {theirs.acknowledged}"),
+        Row("Regent: acknowledged lost", str(ours.found), ours.found.ok),
+        Row("peer: acknowledged lost", str(theirs.found)),
         equal_row(java),
     ]
 
@@ -74,12 +73,12 @@ def _blows(stage: Stage, java: JavaSet, topic: str, kills: int) -> Blows:
             java.whole()
             whole_again.append(time.monotonic() - began)
         rows = producer.stop()
-        lost = lost_after_reading(stage, java.name_servers, topic, acknowledged_of(rows))
+        found = read_back(stage, java.name_servers, topic, rows)
     finally:
         producer.end()
     ends = [at for _, at, _ in struck[1:]] + [max(row[2] for row in rows) + 1]
     outages = [outage_after(rows, name, at, end, gone) for (name, at, gone), end in zip(struck, ends, strict=True)]
-    return Blows(outages, whole_again, len(lost), len(acknowledged_of(rows)))
+    return Blows(outages, whole_again, found)
 
 
 def now_ms() -> int:

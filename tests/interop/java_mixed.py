@@ -15,9 +15,8 @@ from infra.cluster_plan import BROKER_SET, CLUSTER_NAME, COMMIT_LOG_FILE_BYTES
 from infra.controller_admin import ControllerAdmin
 from infra.ports import pick_block
 from infra.problems import Problem
-from tests.interop.java_client import acknowledged_of, lost_after_reading
 from tests.interop.java_rocketmq import JavaBroker
-from tests.interop.java_set import ASK_MS, JavaSet, SetView, commit_bytes_differ, start_brokers
+from tests.interop.java_set import ASK_MS, JavaSet, SetView, commit_bytes_differ, loss_row, start_brokers
 from tests.interop.stage import Row, Stage
 from tests.support.local_cluster import LocalCluster
 
@@ -79,9 +78,7 @@ def _play(stage: Stage, java: JavaSet, javas: JavaBroker) -> list[Row]:
         producer.flows()
         last = java.wait("everybody is in sync again", _whole, 90)
         rows.append(Row("Regent master killed: another one, all in sync", str(last), last.in_sync == ALL))
-        acknowledged = acknowledged_of(producer.stop())
-        lost = lost_after_reading(stage, java.name_servers, producer.topic, acknowledged)
-        rows.append(Row("acknowledged lost", f"{len(lost)} of {len(acknowledged)}", not lost and bool(acknowledged)))
+        rows.append(loss_row(stage, java, producer))
     finally:
         producer.end()
     return [*rows, _equal(java, javas)]
