@@ -40,7 +40,7 @@ class BenchCluster:
 
     def __init__(self, root: Path, say: Callable[[str], None]) -> None:
         self.folder = DataFolder(root)
-        self._say = say
+        self.say = say
         self.view_of = DemoCluster(self.folder, lambda: None)
 
     # -- life -----------------------------------------------------------------------------------------------------
@@ -54,7 +54,7 @@ class BenchCluster:
         try:
             self._regent("down", limit_s=DOWN_WITHIN_S)
         except BenchFailed as failed:
-            self._say(str(failed))
+            self.say(str(failed))
 
     def _regent(self, verb: str, *flags: str, limit_s: float) -> None:
         command = [sys.executable, "-m", "infra", verb, "--dir", str(self.folder.root), *flags]

@@ -37,6 +37,10 @@ class Member:
     address: str
     child: subprocess.Popen[bytes]
 
+    @property
+    def pid(self) -> int:
+        return self.child.pid
+
 
 class OwnSet:
     """Use as `with own_set(...) as brokers`."""
@@ -44,7 +48,7 @@ class OwnSet:
     def __init__(self, cluster: BenchCluster, home: Path, name: str, replicas: int, flags: Sequence[str]) -> None:
         self._cluster = cluster
         self._home = home
-        self._name = name
+        self.name = name
         self._flags = list(flags)
         self._first_port = pick_block(PORTS_EACH * replicas)
         self.members: list[Member] = []
@@ -52,9 +56,9 @@ class OwnSet:
     def start(self, number: int) -> None:
         """One more broker; returns when it has a role."""
         port = self._first_port + PORTS_EACH * number
-        address, name = f"127.0.0.1:{port}", f"{self._name}-{number + 1}"
+        address, name = f"127.0.0.1:{port}", f"{self.name}-{number + 1}"
         command = [
-            sys.executable, "-m", "infra", "broker", "--broker-name", self._name, "--listen", address, "--ha-listen",
+            sys.executable, "-m", "infra", "broker", "--broker-name", self.name, "--listen", address, "--ha-listen",
             f"127.0.0.1:{port + 1}", "--no-second-listen", "--no-auto-create-topics", "--store-dir", str(self._home / name),
             "--name-servers", self._cluster.name_server, "--log-file", str(self._home / f"{name}.log"), *self._flags,
         ]  # fmt: skip
@@ -82,7 +86,7 @@ class OwnSet:
             found[:] = [(one["master_epoch"], member, one) for member, one in answers if one.get("role") == "MASTER"]
             return bool(found)
 
-        self._cluster.wait(f"a master of {self._name}", leads, UP_WITHIN_S)
+        self._cluster.wait(f"a master of {self.name}", leads, UP_WITHIN_S)
         _, member, status = max(found, key=lambda one: one[0])
         return member, status
 
@@ -95,21 +99,26 @@ class OwnSet:
             found[:] = [member]
             return len(status["sync_state_set"]) == len(self.members)
 
-        self._cluster.wait(f"the whole SyncStateSet of {self._name}", whole, UP_WITHIN_S)
+        self._cluster.wait(f"the whole SyncStateSet of {self.name}", whole, UP_WITHIN_S)
         return found[0]
 
     def create_topic(self, topic: str, queues: int = 4) -> None:
         """At the master; it tells the other members and the name server."""
-        ext = {
-            "topic": topic, "defaultTopic": "TBW102", "readQueueNums": str(queues), "writeQueueNums": str(queues),
-            "perm": str(READ_WRITE), "topicFilterType": "SINGLE_TAG", "topicSysFlag": "0", "order": "false",
-        }  # fmt: skip
-        answer = asyncio.run(call(self.master()[0].address, RemotingCommand.request(RequestCode.UPDATE_AND_CREATE_TOPIC, ext)))
-        if answer.code:
-            raise BenchFailed(f"topic {topic} was not made: {answer.code} {answer.remark}")
+        create_topic(self.master()[0].address, topic, queues)
 
     def stop(self) -> None:
         children.stop_all([member.child for member in self.members], STOP_GRACE_S)
+
+
+def create_topic(address: str, topic: str, queues: int = 4) -> None:
+    """At a broker, ours or Java's, which is master. BenchFailed when it refuses."""
+    ext = {
+        "topic": topic, "defaultTopic": "TBW102", "readQueueNums": str(queues), "writeQueueNums": str(queues),
+        "perm": str(READ_WRITE), "topicFilterType": "SINGLE_TAG", "topicSysFlag": "0", "order": "false",
+    }  # fmt: skip
+    answer = asyncio.run(call(address, RemotingCommand.request(RequestCode.UPDATE_AND_CREATE_TOPIC, ext)))
+    if answer.code:
+        raise BenchFailed(f"topic {topic} was not made: {answer.code} {answer.remark}")
 
 
 async def call(address: str, request: RemotingCommand) -> RemotingCommand:

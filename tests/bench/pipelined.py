@@ -1,4 +1,5 @@
-"""A load generator that costs little: frames made beforehand, a fixed number of them under way on one connection.
+"""A load generator that costs little: frames made beforehand, a fixed number of them under way, on one connection or on many,
+or as many a second as asked for.
 
 Responses are matched by their number only; an answer counts as good when its code is the wanted one.
 Refuses to know what the requests mean.
@@ -7,11 +8,15 @@ Refuses to know what the requests mean.
 from __future__ import annotations
 
 import re
+import select
 import socket
 import struct
 import time
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
+
+from tests.bench.samples import percentile
 
 _LENGTH = struct.Struct(">i")
 _CODE = re.compile(rb'"code":(-?\d+)')
@@ -23,11 +28,12 @@ FIRST_OPAQUE = 1_000_000_000
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """What a run gave. `bad` counts answers by code other than the wanted one."""
+    """What a run gave. `bad` counts answers by code other than the wanted one; `delays_ms` from each frame to its answer."""
 
     answered: int
     seconds: float
     bad: dict[int, int]
+    delays_ms: Sequence[float] = ()
 
     @property
     def per_s(self) -> float:
@@ -36,6 +42,10 @@ class Load:
     @property
     def good_per_s(self) -> float:
         return (self.answered - sum(self.bad.values())) / self.seconds
+
+    @property
+    def p99_ms(self) -> float:
+        return percentile(self.delays_ms, 0.99)
 
 
 class Answers:
@@ -81,44 +91,119 @@ def repeated(frame: bytes, count: int, first: int = 0) -> list[bytes]:
     return [b"%b%d%b" % (before, FIRST_OPAQUE + first + number, behind) for number in range(count)]
 
 
+class _Clock:
+    """When each frame went out and came back; answers are matched by number, so they may come in any order."""
+
+    def __init__(self, frames: Sequence[bytes]) -> None:
+        match = _OPAQUE.search(frames[0]) if frames else None
+        self._first = int(match.group(1)) if match else 0
+        self._sent_s = [0.0] * len(frames)
+        self.delays_ms: list[float] = []
+        self.bad: dict[int, int] = {}
+
+    def sent(self, start: int, end: int, at_s: float) -> None:
+        self._sent_s[start:end] = [at_s] * (end - start)
+
+    def answered(self, found: Sequence[tuple[int, int]], good_code: int) -> None:
+        now_s = time.perf_counter()
+        for code, opaque in found:
+            self.delays_ms.append((now_s - self._sent_s[opaque - self._first]) * 1000)
+            if code != good_code:
+                self.bad[code] = self.bad.get(code, 0) + 1
+
+    def load(self, seconds: float) -> Load:
+        return Load(len(self.delays_ms), seconds, self.bad, self.delays_ms)
+
+
+def _connected(address: tuple[str, int]) -> socket.socket:
+    link = socket.create_connection(address, SILENCE_S)
+    link.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return link
+
+
+def _received(link: socket.socket, answered: int) -> bytes:
+    data = link.recv(RECEIVE_BYTES)
+    if not data:
+        raise ConnectionError(f"closed by the peer after {answered} answers")
+    return data
+
+
 def run(address: tuple[str, int], frames: Sequence[bytes], window: int, good_code: int = 0) -> Load:
-    """Send all frames, `window` under way at a time; returns when all are answered."""
-    answers, bad = Answers(), {}
-    answered = 0
-    with socket.create_connection(address, SILENCE_S) as link:
-        link.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    """Send all frames, numbered one after the other, `window` under way at a time; returns when all are answered."""
+    answers, clock = Answers(), _Clock(frames)
+    with _connected(address) as link:
         began = time.perf_counter()
-        sent = min(window, len(frames))
-        link.sendall(b"".join(frames[:sent]))
+        sent, answered = 0, 0
         while answered < len(frames):
-            data = link.recv(RECEIVE_BYTES)
-            if not data:
-                raise ConnectionError(f"closed by the peer after {answered} answers")
-            got = answers.feed(data)
-            answered += len(got)
-            for code, _ in got:
-                if code != good_code:
-                    bad[code] = bad.get(code, 0) + 1
             upto = min(len(frames), answered + window)
             if upto > sent:
+                clock.sent(sent, upto, time.perf_counter())
                 link.sendall(b"".join(frames[sent:upto]))
                 sent = upto
-        return Load(answered, time.perf_counter() - began, bad)
+            clock.answered(answers.feed(_received(link, answered)), good_code)
+            answered = len(clock.delays_ms)
+        return clock.load(time.perf_counter() - began)
+
+
+def paced(address: tuple[str, int], frames: Sequence[bytes], per_s: float, good_code: int = 0) -> Load:
+    """Send so many frames a second whatever is answered; a delay counts from the moment at which its frame was due."""
+    answers, clock = Answers(), _Clock(frames)
+    with _connected(address) as link:
+        began = time.perf_counter()
+        for number in range(len(frames)):
+            clock.sent(number, number + 1, began + number / per_s)
+        sent = 0
+        while len(clock.delays_ms) < len(frames):
+            now = time.perf_counter()
+            due = min(len(frames), int((now - began) * per_s) + 1)
+            if due > sent:
+                link.sendall(b"".join(frames[sent:due]))
+                sent = due
+            wait_s = began + sent / per_s - time.perf_counter() if sent < len(frames) else SILENCE_S
+            if select.select([link], [], [], max(0.0, wait_s))[0]:
+                clock.answered(answers.feed(_received(link, len(clock.delays_ms))), good_code)
+        return clock.load(time.perf_counter() - began)
+
+
+def producers(address: tuple[str, int], frames: Sequence[bytes], connections: int, good_code: int = 0) -> Load:
+    """As so many producers do who each wait for an answer before they send again: one frame under way per connection."""
+    clock = _Clock(frames)
+    with ExitStack() as stack:
+        links = {link.fileno(): link for link in (stack.enter_context(_connected(address)) for _ in range(connections))}
+        answers = {number: Answers() for number in links}
+        poll = stack.enter_context(select.epoll())
+        began, sent = time.perf_counter(), 0
+        for number, link in links.items():
+            poll.register(number, select.EPOLLIN)
+            sent = _one_more(link, frames, sent, clock)
+        while len(clock.delays_ms) < len(frames):
+            events = poll.poll(SILENCE_S)
+            if not events:
+                raise TimeoutError(f"silence after {len(clock.delays_ms)} answers")
+            for number, _ in events:
+                found = answers[number].feed(_received(links[number], len(clock.delays_ms)))
+                clock.answered(found, good_code)
+                if found:
+                    sent = _one_more(links[number], frames, sent, clock)
+        return clock.load(time.perf_counter() - began)
+
+
+def _one_more(link: socket.socket, frames: Sequence[bytes], sent: int, clock: _Clock) -> int:
+    if sent < len(frames):
+        clock.sent(sent, sent + 1, time.perf_counter())
+        link.sendall(frames[sent])
+        sent += 1
+    return sent
 
 
 def one_by_one(address: tuple[str, int], frames: Sequence[bytes]) -> list[float]:
     """Each frame alone on the connection; times in ms."""
     times, answers = [], Answers()
-    with socket.create_connection(address, SILENCE_S) as link:
-        link.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    with _connected(address) as link:
         for frame in frames:
             began = time.perf_counter()
             link.sendall(frame)
-            answered = False
-            while not answered:
-                data = link.recv(RECEIVE_BYTES)
-                if not data:
-                    raise ConnectionError("closed by the peer")
-                answered = bool(answers.feed(data))
+            while not answers.feed(_received(link, len(times))):
+                pass
             times.append((time.perf_counter() - began) * 1000)
     return times

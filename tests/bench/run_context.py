@@ -59,6 +59,10 @@ class Bench:
         """One Kafka node, two controllers, three replicas, no tables."""
         return self.cluster("plain", "--replicas", "3", "--controllers", "2", "--kafka-nodes", "1", "--no-land")
 
+    def broker_cluster(self) -> BenchCluster:
+        """One Kafka node and one controller, for rows that bring brokers of their own."""
+        return self.cluster("brokers", "--replicas", "0", "--controllers", "1", "--kafka-nodes", "1", "--no-land")
+
     def bare_recoveries(self) -> list[float]:
         """Recoveries of a client whose server is killed and who knows another one, in s; measured once a run."""
         if not self._bare:

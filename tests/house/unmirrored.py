@@ -12,6 +12,7 @@ TESTED_ELSEWHERE: dict[str, str] = {
 # test modules of a whole package or of data
 TESTS_WITHOUT_MODULE: tuple[str, ...] = (
     # the benchmark's arithmetic: its modules stand in tests/bench
+    "bench/test_broker_rows.py",
     "bench/test_calls.py",
     "bench/test_control_log.py",
     "bench/test_figure.py",

@@ -129,6 +129,7 @@ class JavaProcess:
         self.address = address
         self.home = world.folder / name
         self.settings = dict(settings)
+        self.environ: dict[str, str] = {}
         self.out = self.home / "stdout.txt"
         self._world = world
         self._main_class = main_class
@@ -145,7 +146,7 @@ class JavaProcess:
         write_properties(config, self.settings)
         command = [str(self._world.java), *SMALL, *self._jvm, f"-Duser.home={self.home}", f"-Drocketmq.home.dir={self.home}",
                    "-cp", self._world.class_path, self._main_class, "-c", str(config)]
-        environ = {**os.environ, "ROCKETMQ_HOME": str(self.home), "JAVA_TOOL_OPTIONS": ""}
+        environ = {**os.environ, "ROCKETMQ_HOME": str(self.home), "JAVA_TOOL_OPTIONS": "", **self.environ}
         self._child = children.spawn(command, self.out, environ, self.home)
         if wait:
             self.wait_listening()
@@ -339,7 +340,8 @@ class JavaWorld:
 
     def broker(
         self, name: str, *, controllers: Iterable[str], name_servers: Iterable[str], broker_set: str = "broker-a",
-        cluster: str = "DefaultCluster", settings: Mapping[str, str] | None = None, start: bool = True,
+        cluster: str = "DefaultCluster", settings: Mapping[str, str] | None = None, jvm: Sequence[str] = BROKER_JVM,
+        environ: Mapping[str, str] | None = None, start: bool = True,
     ) -> JavaBroker:  # fmt: skip
         """A broker in controller mode; returns when it listens, which is long before it has a role."""
         home = self.folder / name
@@ -347,7 +349,8 @@ class JavaWorld:
         own = {**BROKER_SETTINGS, "brokerClusterName": cluster, "brokerName": broker_set,
                "controllerAddr": ";".join(controllers), "namesrvAddr": ";".join(name_servers),
                "storePathRootDir": str(store), "storePathCommitLog": str(store / "commitlog"), **(settings or {})}
-        found = JavaBroker(self, name, "org.apache.rocketmq.broker.BrokerStartup", "", BROKER_JVM, own)
+        found = JavaBroker(self, name, "org.apache.rocketmq.broker.BrokerStartup", "", jvm, own)
+        found.environ.update(environ or {})
         found._listen(pick_block(4) + 2)
         found.settings.update(settings or {})
         self._add(found, start)

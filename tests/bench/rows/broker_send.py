@@ -1,7 +1,7 @@
-"""Broker send: 1 KiB messages, pipelined over one connection at one broker process that is its whole set.
+"""Broker send: 1 KiB messages, pipelined over one connection, at a set of one broker and at a set of three, all in sync.
 
-Peers of the same run: the store alone (`put`, one core), and an echo server over the same remoting that answers what a
-broker answers and stores nothing.
+Peers of the same run: a Java 5.3.3 set of the same size on the same controllers, turn by turn with ours; for one broker also
+the store alone (`put`, one core), and an echo server over the same remoting that answers what a broker answers and stores nothing.
 """
 
 from __future__ import annotations
@@ -10,21 +10,21 @@ import asyncio
 import shutil
 import socket
 import time
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from brokers.log.store import MessageStore
-from brokers.remoting import codec
 from brokers.remoting.command import RemotingCommand
 from brokers.remoting.connection import Connection
 from brokers.remoting.server import RemotingServer
-from infra.ports import pick_block, split_address
-from infra.workload.message import body_of
-from tests.bench import pipelined
-from tests.bench.apart import apart, cpu_seconds, running
+from infra.ports import pick_block
+from tests.bench import java_brokers, send_load
+from tests.bench.apart import apart, running
 from tests.bench.cluster import BenchFailed
-from tests.bench.figure import Figure, at_least
-from tests.bench.own_set import own_set
+from tests.bench.figure import Figure, at_least, share_at_least
+from tests.bench.java_brokers import JavaBrokers
+from tests.bench.own_set import OwnSet, own_set
 from tests.bench.replica_ends import message
 from tests.bench.run_context import Bench
 from tests.bench.samples import median
@@ -32,36 +32,27 @@ from tests.bench.samples import median
 MESSAGES = 50_000
 WINDOW = 512
 TURNS = 3
-BODY_BYTES = 1024
-TOPIC = "bench-send"
+WARM_UP, JAVA_WARM_UP = 20_000, 150_000
+PACED, PACED_PER_S = 6_000, 2_000.0
 SET_NAME = "bench-send"
 UP_WITHIN_S = 60.0
+PEER = "Java broker"
 
 
-@dataclass(frozen=True, slots=True)
-class Turn:
-    per_s: float
-    cpu_s: float
+@dataclass(slots=True)
+class Sends:
+    """What the turns at one set gave."""
 
+    full: list[send_load.Turn] = field(default_factory=list)
+    paced: list[send_load.Turn] = field(default_factory=list)
 
-def send_frame() -> bytes:
-    """A 310 as a Java producer makes it, with FIRST_OPAQUE."""
-    properties = "KEYS\x01bench\x02UNIQ_KEY\x017F0000010A2B18B4AAC2000000000000\x02WAIT\x01true\x02"
-    ext = {
-        "a": "bench", "b": TOPIC, "c": "TBW102", "d": "4", "e": "0", "f": "0", "g": str(time.time_ns() // 1_000_000),
-        "h": "0", "i": properties, "j": "0", "k": "false", "l": "0", "m": "false", "n": SET_NAME,
-    }  # fmt: skip
-    request = RemotingCommand.request(310, ext, body_of(1, BODY_BYTES))
-    return codec.encode(request, opaque=pipelined.FIRST_OPAQUE)
+    def of(self, name: str, paced: bool = False) -> list[float]:
+        """One number of each turn."""
+        return [float(getattr(one, name)) for one in (self.paced if paced else self.full)]
 
-
-def send_all(address: tuple[str, int], count: int, window: int) -> pipelined.Load:
-    """In a process of its own: frames first, then the clock."""
-    return pipelined.run(address, pipelined.repeated(send_frame(), count), window)
-
-
-def send_alone(address: tuple[str, int], count: int) -> list[float]:
-    return pipelined.one_by_one(address, pipelined.repeated(send_frame(), count))
+    @property
+    def refused(self) -> int:
+        return sum(one.refused for one in (*self.full, *self.paced))
 
 
 def serve_echo(port: int) -> None:
@@ -97,23 +88,12 @@ def put_alone(root: Path, count: int) -> tuple[float, float]:
     return single, grouped
 
 
-def _turns(address: str, pid: int) -> list[Turn]:
-    target = split_address(address)
-    found = []
-    for _ in range(TURNS):
-        before = cpu_seconds(pid)
-        load = apart(send_all, target, MESSAGES, WINDOW)
-        if load.bad:
-            raise BenchFailed(f"sends were answered with codes {load.bad}")
-        found.append(Turn(load.per_s, cpu_seconds(pid) - before))
-    return found
-
-
-def _echo_turns() -> list[float]:
+def echo_turns() -> list[float]:
+    """Messages/s of the echo server."""
     port = pick_block(1)
     with running(serve_echo, port):
         _wait_listening(port)
-        return [apart(send_all, ("127.0.0.1", port), MESSAGES, WINDOW).per_s for _ in range(TURNS)]
+        return [apart(send_load.send_all, ("127.0.0.1", port), MESSAGES, WINDOW).per_s for _ in range(TURNS)]
 
 
 def _wait_listening(port: int) -> None:
@@ -128,32 +108,87 @@ def _wait_listening(port: int) -> None:
             time.sleep(0.02)
 
 
+def turns(sets: Sequence[OwnSet | JavaBrokers], say: object) -> list[Sends]:
+    """Each set is warmed up (Java compiles while it runs), then they are measured turn by turn."""
+    found = [Sends() for _ in sets]
+    for brokers in sets:
+        brokers.create_topic(send_load.TOPIC)
+        count = JAVA_WARM_UP if isinstance(brokers, JavaBrokers) else WARM_UP
+        warm = send_load.turn(brokers.wait_whole(), brokers.members, send_load.send_all, count, WINDOW)
+        say(f"{brokers.name} warmed up: {warm.per_s:.0f} messages/s")  # type: ignore[operator]
+    for _ in range(TURNS):
+        for brokers, sends in zip(sets, found, strict=True):
+            master = brokers.wait_whole()
+            sends.full.append(send_load.turn(master, brokers.members, send_load.send_all, MESSAGES, WINDOW))
+            sends.paced.append(send_load.turn(master, brokers.members, send_load.send_paced, PACED, PACED_PER_S))
+    return found
+
+
+def both(bench: Bench, replicas: int) -> tuple[Sends, Sends | None]:
+    """Ours and Java's, on one cluster's controllers; Java's is None where there is no Java."""
+    cluster = bench.broker_cluster()
+    home = bench.folder(f"broker-send-{replicas}")
+    name = f"{SET_NAME}-{replicas}"
+    needed = ("--min-in-sync-replicas", str(min(2, replicas)))
+    with own_set(cluster, home, name, replicas, *needed) as ours, \
+         java_brokers.beside(cluster, home / "java", f"{name}-java", replicas) as java:
+        bench.say(f"{replicas} broker(s): warmed up, then {TURNS} x {MESSAGES}, {WINDOW} under way")
+        found = turns([ours, java] if java else [ours], bench.say)
+    shutil.rmtree(home)
+    return found[0], found[1] if java else None
+
+
+def figures(row: str, replicas: int, ours: Sends, java: Sends | None) -> list[Figure]:
+    """What stands beside Java's."""
+    said = f"{replicas} broker{'s, all in sync' if replicas > 1 else ''}"
+
+    def figure(what: str, unit: str, name: str, *, paced: bool = False, **more: object) -> Figure:
+        samples = ours.of(name, paced)
+        peers = java.of(name, paced) if java else []
+        return Figure(row, f"{what}, {said}", unit, median(samples), PEER if java else "no Java here", median(peers) if java else None,
+                      samples=[round(one, 2) for one in samples], details={"peer_samples": [round(one, 2) for one in peers]}, **more)  # type: ignore[arg-type]
+
+    found = [
+        figure("send 1 KiB", "messages/s", "per_s", note=_note(replicas, ours, java)),
+        figure("messages per core-second", "messages/core-s", "per_core_s", goal=share_at_least(1.0) if java else None,
+               note="processor time of the master's process, user and system, all threads, as /proc/PID/stat has it"),
+        figure(f"p99, {WINDOW} under way", "ms", "p99_ms"),
+        figure(f"p99 at {PACED_PER_S:.0f} messages/s", "ms", "p99_ms", paced=True,
+               note="sent at their times whatever is answered; a delay counts from the moment a message was due"),
+    ]  # fmt: skip
+    if replicas > 1:
+        found.insert(2, figure("messages per core-second of the whole set", "messages/core-s", "per_set_core_s"))
+    return found
+
+
+def _note(replicas: int, ours: Sends, java: Sends | None) -> str:
+    rules = "all-ack, minInSyncReplicas 2" if replicas > 1 else "minInSyncReplicas 1"
+    beside = f"; Java's broker: {java_brokers.JVM_NAMED}, RocketMQ's own defaults elsewhere, {java.refused} sends refused" if java else ""
+    return (
+        f"median of {TURNS} turns of {MESSAGES}, ours and Java's in turn on the same cores after {WARM_UP} messages to warm up, Java's {JAVA_WARM_UP}; own "
+        f"client in a process of its own, one connection, {WINDOW} under way, {rules}, flush in the background; ours {ours.refused} "
+        f"refused{beside}"
+    )
+
+
 def measure(bench: Bench) -> list[Figure]:
-    cluster = bench.plain_cluster()
-    home = bench.folder("broker-send")
-    with own_set(cluster, home, SET_NAME, 1, "--min-in-sync-replicas", "1") as brokers:
-        brokers.create_topic(TOPIC)
-        address, child = brokers.members[0].address, brokers.members[0].child
-        bench.say(f"{TURNS} x {MESSAGES} messages of 1 KiB at one broker, {WINDOW} under way")
-        alone = apart(send_alone, split_address(address), 500)  # warms up too
-        turns = _turns(address, child.pid)
+    """A set of one."""
+    ours, java = both(bench, 1)
+    home = bench.folder("store-alone")
     bench.say("the same at an echo server, and into the store alone")
-    echo = _echo_turns()
+    echo = echo_turns()
     single, grouped = apart(put_alone, home / "put", MESSAGES)
     shutil.rmtree(home)
-    rates = [turn.per_s for turn in turns]
-    per_core = [MESSAGES / turn.cpu_s for turn in turns]
-    note = (
-        f"median of {TURNS} turns of {MESSAGES}, one connection, {WINDOW} under way, set of one (minInSyncReplicas 1), flush in the "
-        f"background; one send alone {median(alone):.2f} ms; Java RocketMQ's broker is not run here, so the goal (ahead of it "
-        "per broker core-second) is not judged"
-    )
-    samples = [round(one) for one in rates]
+    rates = ours.of("per_s")
     return [
-        Figure("broker-send", "send 1 KiB, one broker process", "messages/s", median(rates), "echo server, same remoting",
-               median(echo), floor=at_least(12_000), note=note, samples=samples, details={"echo": [round(e) for e in echo]}),
+        Figure("broker-send", "send 1 KiB, one broker process", "messages/s", median(rates), "echo server, same remoting", median(echo),
+               floor=at_least(12_000), samples=[round(one) for one in rates], details={"echo": [round(e) for e in echo]}),
         Figure("broker-send", "the same against the store", "messages/s", median(rates), "store.put alone, one core", single,
-               note=f"puts of 64 at a time: {grouped:.0f}/s", samples=samples),
-        Figure("broker-send", "messages per core-second", "messages/core-s", median(per_core),
-               note="processor time of the broker process, user and system, all threads", samples=[round(p) for p in per_core]),
+               note=f"puts of 64 at a time: {grouped:.0f}/s"),
+        *figures("broker-send", 1, ours, java),
     ]  # fmt: skip
+
+
+def measure_three(bench: Bench) -> list[Figure]:
+    """A set of three."""
+    return figures("broker-send-3", 3, *both(bench, 3))

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import socket
+import threading
+from collections.abc import Callable
+
 import pytest
 
 from brokers.remoting import codec
@@ -45,3 +49,40 @@ def test_a_frame_made_with_another_number_cannot_be_repeated() -> None:
 def test_answers_by_another_code_are_no_success() -> None:
     load = pipelined.Load(100, 2.0, {1: 20, 2: 10})
     assert (load.per_s, load.good_per_s) == (50.0, 35.0)
+
+
+def served(answer: Callable[[socket.socket], None]) -> tuple[str, int]:
+    """The address of a server whose every connection is answered by the function, on a thread of its own."""
+    server = socket.create_server(("127.0.0.1", 0))
+
+    def serve() -> None:
+        with server:
+            while True:
+                link, _ = server.accept()
+                threading.Thread(target=answer, args=(link,), daemon=True).start()
+
+    threading.Thread(target=serve, daemon=True).start()
+    return server.getsockname()[:2]
+
+
+def answer_backwards(link: socket.socket) -> None:
+    """Two at a time, the later one first, each second one refused; a last one alone."""
+    decoder, waiting = codec.FrameDecoder(), []
+    with link:
+        while data := link.recv(65_536):
+            waiting += decoder.feed(data)
+            for one in reversed(waiting):
+                link.sendall(response(one.opaque, one.opaque % 2))
+            waiting.clear()
+
+
+FRAMES = pipelined.repeated(codec.encode(RemotingCommand.request(310, {"a": "b"}, b"body"), opaque=pipelined.FIRST_OPAQUE), 20)
+
+
+@pytest.mark.parametrize("load", [
+    lambda at: pipelined.run(at, FRAMES, 4), lambda at: pipelined.paced(at, FRAMES, 2_000.0), lambda at: pipelined.producers(at, FRAMES, 3),
+])  # fmt: skip
+def test_every_frame_is_sent_once_and_its_delay_and_code_are_counted_in_whatever_order_answers_come(load) -> None:  # type: ignore[no-untyped-def]
+    found = load(served(answer_backwards))
+    assert (found.answered, len(found.delays_ms), found.bad) == (20, 20, {1: 10})
+    assert 0 < found.p99_ms == max(found.delays_ms)
