@@ -285,6 +285,7 @@ class BrokerProcess:
         await self.reporter.close()
         try:
             self.tables.save_offsets()
+            self.tables.kept.save()
         except OSError as error:
             _log.error("consumer offsets cannot be written: %s", error)
         self.replica.close()

@@ -48,6 +48,8 @@ class Upkeep:
                 job = self._tables.offsets_job()
                 if job is not None:
                     await asyncio.to_thread(job)
+                if self._tables.kept.unsaved:
+                    await asyncio.to_thread(self._tables.kept.save)
             except OSError as error:
                 # Tried again next time; consumers at worst read some messages twice.
                 _log.error("consumer offsets cannot be written: %s", error)

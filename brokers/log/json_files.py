@@ -7,7 +7,9 @@ Refuses to know: what topics, groups or offsets are.
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from pathlib import Path
+from typing import TypeVar
 
 from brokers.log.checkpoint import replace_file
 from brokers.log.commit_log import LogError
@@ -16,6 +18,11 @@ from brokers.remoting.fastjson import JsonRejected, dumps, loads
 TOPICS_FILE = "topics.json"
 CONSUMER_OFFSET_FILE = "consumerOffset.json"
 SUBSCRIPTION_GROUP_FILE = "subscriptionGroup.json"
+DELAY_OFFSET_FILE = "delayOffset.json"
+REQUEST_MODE_FILE = "messageRequestMode.json"
+TIMER_METRICS_FILE = "timermetrics"
+
+Table = TypeVar("Table")
 
 
 class JsonFile:
@@ -48,6 +55,14 @@ class JsonFile:
         if broken is None:
             return None
         raise LogError(f"{broken}; restore the file, or remove it and its .bak copy to start with an empty table")
+
+    def decoded(self, decode: Callable[[object], Table]) -> Table | None:
+        """The document as `decode` has it, which raises ValueError; LogError, with the way out, then and when damaged."""
+        document = self.load()
+        try:
+            return None if document is None else decode(document)
+        except ValueError as error:
+            raise LogError(f"{self.path}: {error}; restore the file, or remove it to start with an empty table") from None
 
     def save(self, document: dict[str, object]) -> None:
         """Keeps the current file as `.bak`, then replaces it; each step is durable before the next. On any thread."""

@@ -17,6 +17,7 @@ from brokers.service.client_requests import ClientRequests
 from brokers.service.clock import Clock
 from brokers.service.forward import CALL_TIMEOUT_MS, Forwarder
 from brokers.service.groups import ClientGroups
+from brokers.service.kept_requests import KeptRequests
 from brokers.service.offset_requests import OffsetRequests
 from brokers.service.pull import PullService
 from brokers.service.pull_request import SUSPEND_MS_MAX
@@ -52,6 +53,7 @@ class ClientService:
         self.sends = make_sends(not_serving=self._not_serving, create_topic=changes.on_first_send, unheld_topics=changes.unheld)
         self._offsets = OffsetRequests(store, tables, clock)
         self._topics = TopicRequests(tables, changes, clock, self._groups_changed)
+        self._kept = KeptRequests(tables.kept, store, clock)
 
     def handlers(self) -> dict[int, Handler]:
         """Request code to handler. What a slave cannot answer it passes on to its master."""
@@ -66,7 +68,7 @@ class ClientService:
         for code, handler in self._offsets.handlers.items():
             # During a hand-over a commit waits for the next master: it would be too late for the copy.
             table[code] = master(handler, repeatable=True, writes=code == RequestCode.UPDATE_CONSUMER_OFFSET)
-        table |= self.clients.handlers | self._queries.handlers
+        table |= self.clients.handlers | self._queries.handlers | self._kept.handlers
         table |= {
             RequestCode.LOCK_BATCH_MQ: master(self.clients.lock, repeatable=True),
             RequestCode.UNLOCK_BATCH_MQ: master(self.clients.unlock, repeatable=True),

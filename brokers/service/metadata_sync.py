@@ -1,6 +1,6 @@
-"""A slave copies its master's tables: topics, consumer offsets, groups (`broker-wire-and-storage.md` 2.11).
+"""A slave copies its master's tables: topics, offsets, groups, what is kept for Java (`broker-wire-and-storage.md` 2.11).
 
-Responsible for: asking 21, 43 and 201 every few seconds and at once after a change of master.
+Responsible for: asking 21, 43, 201, 45, 402, 61 and 60 every few seconds and at once after a change of master.
 Refuses to know: what the tables are for.
 """
 
@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
+from functools import partial
 
 from brokers.remoting import fastjson
 from brokers.remoting.client import RemotingClient
@@ -47,30 +48,32 @@ class MetadataSync:
 
     async def copy_from(self, master: str, epoch: int) -> None:
         """One round; what cannot be read is left for the next one."""
+        kept = self._tables.kept
         for code, take in (
             (RequestCode.GET_ALL_TOPIC_CONFIG, self._topics),
             (RequestCode.GET_ALL_CONSUMER_OFFSET, self._offsets),
             (RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG, self._groups),
+            *((code, partial(kept.take_over, code)) for code in kept.codes),
         ):
             try:
                 answer = await self._client.call(master, RemotingCommand.request(code, _PAGE.get(code)), CALL_TIMEOUT_MS)
                 # A role that changed while the answer was under way has its own tables to mind.
                 if answer.code == ResponseCode.SUCCESS and self._still_follows(epoch):
-                    take(fastjson.loads(answer.body), epoch)
+                    take(answer.body)
             except (RemotingError, ValueError, OSError) as error:
                 _log.info("copying table %d from %s: %s", code, master, error)
 
     def _still_follows(self, epoch: int) -> bool:
         return self._roles.role == "SLAVE" and self._roles.current.master_epoch == epoch
 
-    def _topics(self, fields: object, epoch: int) -> None:
-        self._take_over_topics(TopicTable.from_wire(fields), epoch)
+    def _topics(self, body: bytes) -> None:
+        self._take_over_topics(TopicTable.from_wire(fastjson.loads(body)), self._roles.current.master_epoch)
 
-    def _offsets(self, fields: object, _epoch: int) -> None:
-        self._tables.offsets.take_over(ConsumerOffsets.from_wire(fields))
+    def _offsets(self, body: bytes) -> None:
+        self._tables.offsets.take_over(ConsumerOffsets.from_wire(fastjson.loads(body)))
 
-    def _groups(self, fields: object, _epoch: int) -> None:
-        if self._tables.groups.take_over(SubscriptionGroups.from_wire(fields)):
+    def _groups(self, body: bytes) -> None:
+        if self._tables.groups.take_over(SubscriptionGroups.from_wire(fastjson.loads(body))):
             self._tables.save_groups()
 
 

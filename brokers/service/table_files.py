@@ -1,4 +1,4 @@
-"""The JSON files of folder `config`: topics, consumer offsets, subscription groups (`broker-wire-and-storage.md` 3.9).
+"""The files of folder `config`: topics, consumer offsets, subscription groups, what is kept for Java (`broker-wire-and-storage.md` 3.9).
 
 Responsible for: which table is in which file, and that one that cannot be read is never taken for an empty one (S12).
 Refuses to know: who changes the tables and when, how a file is kept (`json_files`).
@@ -9,16 +9,13 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from pathlib import Path
-from typing import TypeVar
 
 from brokers.log.disk import is_full
-from brokers.log.errors import LogError
 from brokers.log.json_files import CONSUMER_OFFSET_FILE, SUBSCRIPTION_GROUP_FILE, TOPICS_FILE, JsonFile
+from brokers.service.kept_files import KeptFiles
 from brokers.service.offsets import ConsumerOffsets
 from brokers.service.subscription_groups import SubscriptionGroups
 from brokers.service.topics import TopicTable
-
-Table = TypeVar("Table")
 
 
 class TableFiles:
@@ -32,9 +29,10 @@ class TableFiles:
         self._topics_file = JsonFile(folder / TOPICS_FILE)
         self._offsets_file = JsonFile(folder / CONSUMER_OFFSET_FILE)
         self._groups_file = JsonFile(folder / SUBSCRIPTION_GROUP_FILE)
-        self.topics = _read(self._topics_file, TopicTable.from_wire) or TopicTable()
-        self.offsets = _read(self._offsets_file, ConsumerOffsets.from_wire) or ConsumerOffsets()
-        self.groups = _read(self._groups_file, SubscriptionGroups.from_wire) or SubscriptionGroups()
+        self.topics = self._topics_file.decoded(TopicTable.from_wire) or TopicTable()
+        self.offsets = self._offsets_file.decoded(ConsumerOffsets.from_wire) or ConsumerOffsets()
+        self.groups = self._groups_file.decoded(SubscriptionGroups.from_wire) or SubscriptionGroups()
+        self.kept = KeptFiles(folder)
 
     def save_topics(self) -> None:
         """Durable when it returns; OSError when the disk refuses."""
@@ -87,11 +85,3 @@ class TableFiles:
                 self._offsets_saved = number
 
         return run
-
-
-def _read(file: JsonFile, decode: Callable[[object], Table]) -> Table | None:
-    document = file.load()
-    try:
-        return None if document is None else decode(document)
-    except ValueError as error:
-        raise LogError(f"{file.path}: {error}; restore the file, or remove it to start with an empty table") from None

@@ -22,9 +22,11 @@ async def test_the_log_becomes_durable_and_offsets_reach_the_disk(tmp_path: Path
     upkeep = Upkeep(store, tables, lambda reason: None)
     end = store.put(MessageFields("T", 0, b"x", b"", 1, HOST, HOST), 1).end_offset
     tables.offsets.commit("g", "T", 0, 1, 1)
+    tables.kept.take_over(45, b'{"offsetTable":{1:7}}')
     tasks = [asyncio.ensure_future(upkeep.flush_every(10)), asyncio.ensure_future(upkeep.save_offsets_every(10))]
     await until(lambda: store.log.flushed_offset == end and TableFiles(tmp_path).offsets.query("g", "T", 0) == 1, "both were written")
-    assert not tables.offsets.dirty
+    await until(lambda: not tables.kept.unsaved, "what is kept for Java was written")
+    assert not tables.offsets.dirty and TableFiles(tmp_path).kept.body(45, 0) == b'{"offsetTable":{"1":7}}'
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)

@@ -10,7 +10,7 @@ from brokers.log.json_files import CONSUMER_OFFSET_FILE, JsonFile
 from tests.unit.brokers.log.log_samples import GOLDEN
 
 
-@pytest.mark.parametrize("name", ["topics.json", "consumerOffset.json", "subscriptionGroup.json", "delayOffset.json"])
+@pytest.mark.parametrize("name", ["topics.json", "consumerOffset.json", "subscriptionGroup.json", "delayOffset.json", "messageRequestMode.json", "timermetrics"])
 def test_files_of_the_real_broker_are_read_and_come_back(tmp_path: Path, name: str) -> None:
     document = JsonFile(GOLDEN / name).load()
     assert document is not None

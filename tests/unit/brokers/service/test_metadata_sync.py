@@ -1,11 +1,19 @@
 """A slave copies its master's tables."""
 
 import asyncio
+import struct
 from pathlib import Path
 
 from brokers.service.metadata_sync import MetadataSync
 from tests.support.brokers import send_request, until
 from tests.support.client_service import Desk
+
+KEPT = {
+    45: b'{"offsetTable":{"1":5}}',
+    402: b'{"messageRequestModeMap":{"T":{"g":{"mode":"POP"}}}}',
+    60: struct.pack(">7q", 9_000, 0, 0, 3, 1, 9_100, 4),
+    61: b'{"timingCount":{"T":{"count":1,"timeStamp":2}}}',
+}
 
 
 def sync_of(slave: Desk) -> MetadataSync:
@@ -18,12 +26,15 @@ async def test_topics_offsets_and_groups_follow_the_master(tmp_path: Path) -> No
         await master.ask(send_request("T", b"x"))
         master.tables.groups.ensure("g", 1)
         master.tables.offsets.commit("g", "T", 0, 1, 1)
+        for code, body in KEPT.items():
+            master.tables.kept.take_over(code, body)
         running = asyncio.ensure_future(sync_of(slave).run())
         slave.follow(master.address)
         await until(lambda: slave.tables.offsets.query("g", "T", 0) == 1, "offsets came")
         master.tables.offsets.commit("g", "T", 0, 2, 2)
         await until(lambda: slave.tables.offsets.query("g", "T", 0) == 2, "offsets came again")
         assert slave.tables.topics.get("T") is not None and slave.tables.groups.get("g") is not None
+        await until(lambda: all(slave.tables.kept.body(code, 0) == body for code, body in KEPT.items()), "what is kept came")
         running.cancel()
 
 
@@ -31,11 +42,12 @@ async def test_an_answer_that_comes_after_a_change_of_role_is_not_taken(tmp_path
     async with Desk(tmp_path / "m") as master, Desk(tmp_path / "s") as slave:
         master.lead()
         master.tables.offsets.commit("g", "T", 0, 1, 1)
+        master.tables.kept.take_over(45, KEPT[45])
         slave.follow(master.address)
         round_of_epoch_1 = asyncio.ensure_future(sync_of(slave).copy_from(master.address, 1))
         slave.lead(2)
         await round_of_epoch_1
-        assert slave.tables.offsets.query("g", "T", 0) is None
+        assert slave.tables.offsets.query("g", "T", 0) is None and not slave.tables.kept.unsaved
 
 
 async def test_a_master_that_is_not_there_leaves_the_tables_alone(tmp_path: Path) -> None:
