@@ -18,6 +18,7 @@ from infra.cli_process import table_of
 from infra.cluster_plan import ClusterOptions, ClusterPlan
 from infra.data_folder import VERSION_FILE, DataFolder, write_json
 from infra.java import Java, find_java
+from infra.placement import read_places
 from infra.problems import EXIT_DONE, EXIT_USAGE, Problem
 from infra.supervisor import Supervisor
 
@@ -47,17 +48,20 @@ def add_arguments(parser: argparse.ArgumentParser, verb: str) -> None:
     parser.add_argument("--land", action=argparse.BooleanOptionalAction, default=None,
                         help="land the log in Delta tables; --no-land: no Spark (default: land)")
     parser.add_argument("--detach", action="store_true", help="return when everything answers")
+    parser.add_argument("--places", type=Path, help=argparse.SUPPRESS)
     parser.add_argument("--purpose", choices=("cluster", "demo"), default="cluster", help=argparse.SUPPRESS)
 
 
 def options_of(arguments: argparse.Namespace, stored: dict[str, Any] | None) -> ClusterOptions:
     """Flags over what the folder was made with. Problem when they contradict each other."""
-    given = {name: getattr(arguments, name, None) for name in ClusterOptions.__dataclass_fields__ if name != "kafka"}
+    given = {name: getattr(arguments, name, None) for name in ClusterOptions.__dataclass_fields__ if name not in ("kafka", "places")}
     given = {name: value for name, value in given.items() if value is not None}
     if arguments.kafka:
         given["kafka"] = table_of("kafka", arguments.kafka)
         if not given["kafka"].get("bootstrap.servers"):
             raise Problem("--kafka needs bootstrap.servers=HOST:PORT", "Give it once per setting.", EXIT_USAGE)
+    if arguments.places:
+        given["places"] = read_places(arguments.places)
     for name, value in given.items():
         if stored is not None and name != "land" and stored.get(name) != value:
             raise Problem(
@@ -143,7 +147,7 @@ def _before(kind: str, plan: ClusterPlan) -> None:
 def _words(arguments: argparse.Namespace) -> list[str]:
     """The same flags again for the child, without --detach."""
     words = ["--dir", str(arguments.dir.absolute()), "--purpose", arguments.purpose]
-    for name in ("replicas", "controllers", "kafka_nodes", "host", "advertise_host", "base_port"):
+    for name in ("replicas", "controllers", "kafka_nodes", "host", "advertise_host", "base_port", "places"):
         value = getattr(arguments, name, None)
         if value is not None:
             words += [f"--{name.replace('_', '-')}", str(value)]

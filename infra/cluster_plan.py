@@ -6,11 +6,12 @@ Refuses to know how a process is started and whether it runs. The configuration'
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from infra.data_folder import DataFolder
+from infra.placement import place_of
 from infra.ports import pick_block
 from infra.problems import EXIT_USAGE, Problem
 
@@ -28,7 +29,7 @@ PORTS_PER_BROKER = 4
 
 @dataclass(frozen=True, slots=True)
 class ClusterOptions:
-    """What a person chose. `kafka` replaces the local Kafka when it is not empty."""
+    """What a person chose. `kafka` replaces the local Kafka when it is not empty; `places` as `infra.placement` has them."""
 
     replicas: int = 3
     controllers: int = 2
@@ -38,6 +39,7 @@ class ClusterOptions:
     base_port: int = 0
     kafka: Mapping[str, str] = field(default_factory=dict)
     land: bool = True
+    places: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     def check(self) -> None:
         """Problem when the numbers make no cluster."""
@@ -56,7 +58,8 @@ class ClusterOptions:
 class ProcessSpec:
     """One process: `kind` is the verb of the command line that runs it, `config` what its file holds.
 
-    `address` answers REGENT_PROCESS_STATUS (None for Kafka and the landing job); `listens` must be free at start.
+    `address` answers REGENT_PROCESS_STATUS (None for Kafka and the landing job); `listens` must be free at start;
+    `prefix` stands before the command that starts it.
     """
 
     name: str
@@ -64,6 +67,7 @@ class ProcessSpec:
     config: dict[str, Any]
     listens: tuple[str, ...]
     address: str | None = None
+    prefix: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,10 +91,13 @@ class _Ports:
     host: str
     advertise_host: str
     next_port: int
+    places: Mapping[str, Mapping[str, Any]]
 
-    def take(self) -> tuple[str, str]:
+    def take(self, kind: str, name: str) -> tuple[str, str]:
+        """To bind, and to tell others, for that process."""
         port, self.next_port = self.next_port, self.next_port + 1
-        return f"{self.host}:{port}", f"{self.advertise_host}:{port}"
+        host = place_of(self.places, kind, name).host
+        return f"{host or self.host}:{port}", f"{host or self.advertise_host}:{port}"
 
 
 def ports_needed(options: ClusterOptions) -> int:
@@ -106,20 +113,21 @@ def make_plan(folder: DataFolder, cluster_id: str, options: ClusterOptions, java
     """The whole cluster. With base_port 0 a free block is picked."""
     options.check()
     first = options.base_port or pick_block(ports_needed(options), options.host)
-    ports = _Ports(options.host, options.advertise_host or options.host, first)
+    ports = _ports_from(first, options)
     name_server = _name_server(ports)
-    controllers = [ports.take() for _ in range(options.controllers)]
-    http_ports = _Ports(options.host, ports.advertise_host, first + _ports_before_http(options))
-    http = [http_ports.take() for _ in controllers]
+    names = [f"controller-{i}" for i in range(1, options.controllers + 1)]
+    controllers = [ports.take("controller", name) for name in names]
+    http_ports = _ports_from(first + _ports_before_http(options), options)
+    http = [http_ports.take("controller", name) for name in names]
     kafka_specs = [] if options.kafka else _kafka(folder, cluster_id, options, ports)
     kafka = dict(options.kafka) or {"bootstrap.servers": ",".join(s.config["advertise"] for s in kafka_specs)}
     advertised = tuple(advertise for _, advertise in controllers)
-    plan = [*kafka_specs, *_controllers(folder, cluster_id, options, controllers, http, kafka), name_server]
+    plan = [*kafka_specs, *_controllers(folder, cluster_id, options, names, controllers, http, kafka), name_server]
     if options.land:
         plan.append(_land(folder, kafka, java_home, jars))
     for number in range(1, options.replicas + 1):
         plan.append(_broker(folder, number, ports, advertised, (name_server.config["listen"],), kafka))
-    return ClusterPlan(tuple(plan), kafka, advertised, (f"{ports.advertise_host}:{first}",), first)
+    return ClusterPlan(tuple(_placed(spec, options) for spec in plan), kafka, advertised, (f"{ports.advertise_host}:{first}",), first)
 
 
 def broker_spec(folder: DataFolder, options: ClusterOptions, plan: ClusterPlan, number: int) -> ProcessSpec:
@@ -128,17 +136,26 @@ def broker_spec(folder: DataFolder, options: ClusterOptions, plan: ClusterPlan, 
         raise Problem(f"no place for replica {number}", f"A local set has at most {REPLICAS_MAX}.", EXIT_USAGE)
     kafka_ports = 0 if options.kafka else 2 * options.kafka_nodes
     first = plan.base_port + 1 + options.controllers + kafka_ports + PORTS_PER_BROKER * (number - 1)
-    ports = _Ports(options.host, options.advertise_host or options.host, first)
-    return _broker(folder, number, ports, plan.controllers, plan.name_servers, plan.kafka)
+    return _placed(_broker(folder, number, _ports_from(first, options), plan.controllers, plan.name_servers, plan.kafka), options)
+
+
+def _ports_from(first: int, options: ClusterOptions) -> _Ports:
+    return _Ports(options.host, options.advertise_host or options.host, first, options.places)
+
+
+def _placed(spec: ProcessSpec, options: ClusterOptions) -> ProcessSpec:
+    place = place_of(options.places, spec.kind, spec.name)
+    return replace(spec, config={**spec.config, **place.config}, prefix=place.prefix)
 
 
 def _name_server(ports: _Ports) -> ProcessSpec:
-    listen, _ = ports.take()
+    listen, _ = ports.take("namesrv", "namesrv-1")
     return ProcessSpec("namesrv-1", "namesrv", {"listen": listen}, (listen,), listen)
 
 
 def _kafka(folder: DataFolder, cluster_id: str, options: ClusterOptions, ports: _Ports) -> list[ProcessSpec]:
-    taken = [(ports.take(), ports.take()) for _ in range(options.kafka_nodes)]
+    names = [f"kafka-{i}" for i in range(1, options.kafka_nodes + 1)]
+    taken = [(ports.take("kafka", name), ports.take("kafka", name)) for name in names]
     voters = {str(i): quorum[0] for i, (_, quorum) in enumerate(taken, start=1)}
     return [
         ProcessSpec(
@@ -153,10 +170,9 @@ def _kafka(folder: DataFolder, cluster_id: str, options: ClusterOptions, ports: 
 
 
 def _controllers(
-    folder: DataFolder, cluster_id: str, options: ClusterOptions, addresses: list[tuple[str, str]],
+    folder: DataFolder, cluster_id: str, options: ClusterOptions, names: list[str], addresses: list[tuple[str, str]],
     http: list[tuple[str, str]], kafka: dict[str, str],
 ) -> list[ProcessSpec]:
-    names = [f"controller-{i}" for i in range(1, len(addresses) + 1)]
     return [
         ProcessSpec(
             name, "controller",
@@ -184,10 +200,10 @@ def _broker(
     kafka: dict[str, str],
 ) -> ProcessSpec:
     name = f"{BROKER_SET}-{number}"
-    second, _ = ports.take()  # Java slaves ask for topics two ports below the one that is advertised
-    ha_listen, ha_advertise = ports.take()
-    listen, advertise = ports.take()
-    ports.take()
+    second, _ = ports.take("broker", name)  # Java slaves ask for topics two ports below the one that is advertised
+    ha_listen, ha_advertise = ports.take("broker", name)
+    listen, advertise = ports.take("broker", name)
+    ports.take("broker", name)
     config = {
         "cluster_name": CLUSTER_NAME, "broker_name": BROKER_SET, "listen": listen, "advertise": advertise,
         "ha_listen": ha_listen, "ha_advertise": ha_advertise, "store_dir": str(folder.data_of(name)),

@@ -137,7 +137,7 @@ class Supervisor:
         return output or children.last_lines(self._folder.log_of(name), count)
 
     def _start(self, spec: ProcessSpec) -> None:
-        for address in spec.listens:
+        for address in () if spec.prefix else spec.listens:  # what starts behind a prefix may bind where this process cannot
             require_free(spec.name, address)
         path = self._folder.config_of(spec.name)
         path.write_text(toml_text.dumps(spec.config), encoding="utf-8")
@@ -152,7 +152,7 @@ class Supervisor:
         self._write()
 
     def _command(self, spec: ProcessSpec) -> list[str]:
-        command = [sys.executable, "-m", "infra", spec.kind, "--config", str(self._folder.config_of(spec.name))]
+        command = [*spec.prefix, sys.executable, "-m", "infra", spec.kind, "--config", str(self._folder.config_of(spec.name))]
         if spec.kind != "kafka":
             command += ["--log-file", str(self._folder.log_of(spec.name))]
         return command

@@ -36,11 +36,18 @@ class OutageMeter:
 
     def __init__(self) -> None:
         self._open: _Open | None = None
+        self._succeeded_ns: int | None = None
+        self._gap_ns = 0
         self.finished: list[Outage] = []
 
     @property
     def is_open(self) -> bool:
         return self._open is not None
+
+    @property
+    def longest_gap_ms(self) -> float:
+        """Between one call with code 0 and the next, whether calls failed meanwhile or were only late."""
+        return self._gap_ns / NS_PER_MS
 
     def failed(self, invoked_ns: int, invoked_wall_ms: int, address: str, error: str) -> None:
         """A call without code 0. The earliest invocation among those that failed begins the outage."""
@@ -53,6 +60,9 @@ class OutageMeter:
 
     def succeeded(self, now_ns: int, address: str) -> Outage | None:
         """A call with code 0 was answered now; gives the outage that this ends."""
+        if self._succeeded_ns is not None:
+            self._gap_ns = max(self._gap_ns, now_ns - self._succeeded_ns)
+        self._succeeded_ns = now_ns
         if self._open is None:
             return None
         was, self._open = self._open, None

@@ -93,6 +93,7 @@ class Producer:
         return {
             "calls": self._ledger.sent, "acknowledged": self._ledger.acknowledged, "unknown": self._ledger.unknown,
             "outage": self.meter.is_open, "outages": [asdict(one) for one in self.meter.finished],
+            "longest_gap_ms": round(self.meter.longest_gap_ms, 1),
             "latency_p50_ms": sample[len(sample) // 2] / 1000 if sample else None,
             "latency_p99_ms": sample[len(sample) * 99 // 100] / 1000 if sample else None,
             "last_error": self.last_error,

@@ -11,8 +11,9 @@ import signal
 import time
 
 from processors.faust_worker import FaustWorker
+from tests.chaos.hits import NotAsItShouldBe
 from tests.chaos.registrations import register_all
-from tests.chaos.stage import NotAsItShouldBe, Stage
+from tests.chaos.stage import Stage
 
 READ_WITHIN_S = 10.0
 PAUSE_S = 20.0

@@ -1,119 +1,152 @@
 """
-Process faults under load, on real processes and a Kafka of three nodes (`make chaos`).
+Process faults under load, on real processes (`make chaos`): brokers, controllers, Kafka.
 
-Responsible for: which blows, in which order, the proof at the end, the table and the exit code.
-Refuses to know: what a blow does.
+Responsible for: which lines are played, the tables and the exit code. Refuses to know: what a line does.
 
-    make chaos                               all, about a quarter of an hour
+    make chaos                               all lines
     make chaos ARGS=--list                   what there is
-    make chaos ARGS="controller kafka"       those whose names begin so
+    make chaos ARGS="brokers"                one group: brokers, control
+    make chaos ARGS="master kafka"           those whose names begin so
+    make chaos ARGS="master-killed --runs 30 --json"
 
-Exit codes: 0 nothing lost and everything as it should be; 1 not; 2 wrong usage.
+Exit codes: 0 nothing lost and everything as it should be (a line that was skipped is named); 1 not; 2 wrong usage.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT))
 
 from infra.cli_status import table  # noqa: E402
-from tests.chaos import blows  # noqa: E402
-from tests.chaos.stage import HEAD, Row, Stage  # noqa: E402
-from tests.support.decision_log import proven_outcomes, wait_published  # noqa: E402
-from tests.support.local_cluster import LocalCluster  # noqa: E402
+from tests.chaos import broker_lines, broker_run, control_run, network, stage, verdict  # noqa: E402
+from tests.chaos.broker_stage import CLIENT, HEARTBEAT_MS, SILENCE_MS  # noqa: E402
+from tests.chaos.control_run import BLOWS, Blow  # noqa: E402
+from tests.chaos.line import Line  # noqa: E402
+
+BROKERS, CONTROL = "brokers", "control"
+ABOUT_BROKERS = f"{CLIENT}; broker heartbeat {HEARTBEAT_MS} ms, silent after {SILENCE_MS} ms; RTO: first failed call to first success"
+ABOUT_CONTROL = f"own client: call timeout {stage.SEND_TIMEOUT_MS} ms, {stage.RATE} messages/s"
 
 
-@dataclass(frozen=True, slots=True)
-class Blow:
-    """`calm`: no send may fail while it happens."""
+@dataclass(slots=True)
+class Report:
+    """What was seen. `problems`: what is wrong besides single rows."""
 
-    name: str
-    line: str
-    strike: Callable[[Stage], str]
-    calm: bool = False
+    brokers: list[verdict.Row] = field(default_factory=list)
+    control: list[stage.Row] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+
+    @property
+    def skipped(self) -> list[str]:
+        return [row.name for row in self.brokers if row.skipped]
+
+    @property
+    def bad(self) -> list[str]:
+        return [row.name for row in self.brokers if not row.skipped and not row.is_good] + [r.name for r in self.control if r.problem or r.lost]
+
+    @property
+    def is_good(self) -> bool:
+        played = len(self.brokers) + len(self.control) - len(self.skipped)
+        return bool(played) and not self.bad and not self.problems
+
+    def lines(self) -> list[str]:
+        """The tables, and the sum of them."""
+        told: list[str] = []
+        if self.brokers:
+            told += [ABOUT_BROKERS, *table([verdict.HEAD, *(row.cells() for row in self.brokers)])]
+        if self.control:
+            told += [ABOUT_CONTROL, *table([stage.HEAD, *(row.cells() for row in self.control)])]
+        acknowledged = sum(row.acknowledged for row in (*self.brokers, *self.control))
+        lost = sum(row.lost for row in self.control) + sum(row.lost for row in self.brokers if not row.may_lose)
+        told.append(f"{acknowledged} messages acknowledged, {lost} lost; {'; '.join(self.problems) or 'history proven'}")
+        for what, names in (("not as it should be", self.bad), ("skipped, so not shown", self.skipped)):
+            if names:
+                told.append(f"{what}: {', '.join(names)}")
+        return told
+
+    def document(self) -> dict[str, Any]:
+        return {
+            "good": self.is_good, "problems": self.problems, "bad": self.bad, "skipped": self.skipped,
+            "brokers": {"about": ABOUT_BROKERS, "lines": [row.document() for row in self.brokers]},
+            "control": {"about": ABOUT_CONTROL, "blows": [asdict(row) for row in self.control]},
+        }  # fmt: skip
 
 
-BLOWS = (
-    Blow("controller-killed", "kill -9 of the active controller", blows.controller_killed, calm=True),
-    Blow("controller-paused", "the active controller stands still for 20 s", blows.controller_paused, calm=True),
-    Blow("controller-and-master", "active controller and master die in the same instant", blows.controller_and_master),
-    Blow("controllers-two", "two of three controllers are gone", blows.two_of_three, calm=True),
-    Blow("controllers-all", "no controller for 60 s, brokers serve on", blows.all_controllers, calm=True),
-    Blow("snapshots", "the snapshots of a controller are destroyed while it is down", blows.snapshots_corrupted, calm=True),
-    Blow("log-leader-killed", "kill -9 of the Kafka node that leads the log", blows.log_leader_killed, calm=True),
-    Blow("log-leader-paused", "the Kafka node that leads the log stands still for 20 s", blows.log_leader_paused, calm=True),
-    Blow("kafka-restarted", "the Kafka nodes are restarted one after the other", blows.kafka_restarted, calm=True),
-    Blow("kafka-paused", "all of Kafka stands still for 30 s", blows.kafka_paused, calm=True),
-    Blow("kafka-killed", "kill -9 of all of Kafka", blows.kafka_killed, calm=True),
-    Blow("worker", "the stream processor loses its partition again and again", blows.worker_stuck, calm=True),
-    Blow("sets", "1000 broker sets register at once over real sockets", blows.thousand_sets),
-)
+def chosen(names: Sequence[str]) -> tuple[list[Line], list[Blow]]:
+    """Those whose names, or whose group's name, begin with one of `names`; all when none is given."""
+
+    def wanted(group: str, name: str) -> bool:
+        return not names or group in names or any(name.startswith(one) for one in names)
+
+    return [one for one in broker_lines.LINES if wanted(BROKERS, one.name)], [one for one in BLOWS if wanted(CONTROL, one.name)]
 
 
-def chosen(names: Sequence[str]) -> list[Blow]:
-    """Those whose names begin with one of `names`; all when none is given."""
-    return [one for one in BLOWS if not names or any(one.name.startswith(name) for name in names)]
+def parsed(words: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="make chaos", description="Process faults under load; nothing acknowledged may be lost.")
+    parser.add_argument("names", nargs="*", help="beginnings of names, or a group: brokers, control (default: all)")
+    parser.add_argument("--list", action="store_true", help="the lines, and end")
+    parser.add_argument("--runs", type=int, help="runs of each line of brokers (default: as the line says)")
+    parser.add_argument("--kafka-nodes", type=int, choices=(1, 3), default=3, help="for the group control")
+    parser.add_argument("--json", action="store_true", help="one document instead of tables")
+    parser.add_argument("--keep", action="store_true", help="leave the data folder and its logs")
+    flags = parser.parse_args(words)
+    if flags.runs is not None and flags.runs < 1:
+        parser.error("--runs begins with 1")
+    return flags
+
+
+def list_lines() -> None:
+    for group, lines in ((BROKERS, [(one.name, f"{one.runs} ×", one.text) for one in broker_lines.LINES]),
+                         (CONTROL, [(one.name, "1 ×", one.line) for one in BLOWS])):  # fmt: skip
+        print(f"{group}:")
+        print("\n".join(f"  {text}" for text in table(lines)))
+
+
+def play(lines: Sequence[Line], blows: Sequence[Blow], flags: argparse.Namespace, home: Path) -> Report:
+    """The lines of brokers in a network of their own where there may be one, then the blows at what decides."""
+    report = Report()
+    if lines:
+        made = network.Network(home, broker_run.BROKERS) if network.INSIDE in os.environ else None
+        try:
+            report.brokers, problem = broker_run.play_lines(lines, home, made, flags.runs)
+            report.problems += [problem] if problem else []
+        finally:
+            if made is not None:
+                made.end()
+    if blows:
+        report.control, problem = control_run.play_blows(blows, home, flags.kafka_nodes)
+        report.problems += [problem] if problem else []
+    return report
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="make chaos", description="Process faults under load; nothing acknowledged may be lost.")
-    parser.add_argument("names", nargs="*", help="beginnings of names (default: all)")
-    parser.add_argument("--list", action="store_true", help="the blows, and end")
-    parser.add_argument("--kafka-nodes", type=int, choices=(1, 3), default=3)
-    parser.add_argument("--keep", action="store_true", help="leave the data folder and its logs")
-    flags = parser.parse_args(words)
-    picked = chosen(flags.names)
-    if flags.list or not picked:
-        print("\n".join(table([(one.name, one.line) for one in BLOWS])))
+    flags = parsed(words)
+    lines, blows = chosen(flags.names)
+    if flags.list or not (lines or blows):
+        list_lines()
         return 0 if flags.list else 2
+    network.go_inside()
     home = Path(tempfile.mkdtemp(prefix="regent-chaos-"))
-    cluster = LocalCluster(home / "regent", "--controllers", "3", "--kafka-nodes", str(flags.kafka_nodes))
-    rows: list[Row] = []
-    problem: str | None = None
     try:
-        print(cluster.up(), end="", flush=True)
-        stage = Stage(cluster, home)
-        for one in picked:
-            print(f"{one.name}: {one.line}", file=sys.stderr, flush=True)
-            rows.append(stage.play(one.name, one.strike, one.calm))
-            print("  " + " · ".join(rows[-1].cells()[1:]), file=sys.stderr, flush=True)
-        problem = proof(stage)
-    except AssertionError as error:
-        problem = str(error).splitlines()[0]
+        report = play(lines, blows, flags, home)
     finally:
-        cluster.end()
         if flags.keep:
-            print(f"kept: {home}")
+            print(f"kept: {home}", file=sys.stderr)
         else:
             shutil.rmtree(home, ignore_errors=True)
-    print("\n".join(table([HEAD, *(row.cells() for row in rows)])))
-    bad = [row.name for row in rows if row.problem]
-    lost = sum(row.lost for row in rows)
-    print(f"{sum(row.acknowledged for row in rows)} messages acknowledged, {lost} lost" + (f"; {problem}" if problem else "; history proven"))
-    if bad:
-        print(f"not as it should be: {', '.join(bad)}")
-    return 1 if bad or lost or problem or not rows else 0
-
-
-def proof(stage: Stage) -> str | None:
-    """Every decision was taken once, no outcome is missing, and a fold of the log gives every published digest."""
-    wait_published(stage.cluster)
-    outcomes = proven_outcomes(stage.cluster.bootstrap)
-    taken: dict[bytes, int] = {}
-    for one in outcomes:
-        if one.accepted and one.changes:
-            taken[one.command_id] = taken.get(one.command_id, 0) + 1
-    wrong = [command_id.hex() for command_id in stage.asked if taken.get(command_id) != 1]
-    return f"{len(wrong)} decisions were not taken exactly once, first {wrong[0]}" if wrong else None
+    print(json.dumps(report.document(), indent=1) if flags.json else "\n".join(report.lines()))
+    return 0 if report.is_good else 1
 
 
 if __name__ == "__main__":

@@ -6,13 +6,10 @@ Refuses to know which blow does what.
 from __future__ import annotations
 
 import asyncio
-import os
-import signal
 import time
 import uuid
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +25,7 @@ from events.topics import COMMANDS_TOPIC
 from infra import process_status
 from infra.cluster_plan import CLUSTER_NAME
 from infra.workload.ledger import compare
+from tests.chaos.hits import Hits, NotAsItShouldBe
 from tests.support.local_cluster import LocalCluster, wait_until
 from tests.support.workload import Workload
 
@@ -37,12 +35,7 @@ SEND_TIMEOUT_MS = 3_000
 ASK_TIMEOUT_MS = 3_000
 ASK_PAUSE_S = 0.05
 DECISION_LIMIT_S = 90.0
-HOLD_LIMIT_S = 60.0
 LEADER_LIMIT_S = 60.0
-
-
-class NotAsItShouldBe(Exception):
-    """A promise was not kept; the text is one line."""
 
 
 @dataclass(slots=True)
@@ -70,13 +63,13 @@ class Row:
 HEAD = ("BLOW", "TOOK", "NEXT DECISION", "LONGEST OUTAGE", "ACKNOWLEDGED", "LOST", "TWICE", "NOTE")
 
 
-@dataclass
-class Stage:
+class Stage(Hits):
     """`asked`: the command ids of decisions that were answered with a yes."""
 
-    cluster: LocalCluster
-    home: Path
-    asked: list[bytes] = field(default_factory=list)
+    def __init__(self, cluster: LocalCluster, home: Path) -> None:
+        super().__init__(cluster)
+        self.home = home
+        self.asked: list[bytes] = []
 
     # -- one blow under load --------------------------------------------------------------------------------------
 
@@ -181,46 +174,6 @@ class Stage:
 
         wait_until(whole, "every Kafka node is in sync")
         return f"kafka-{found[-1]}"
-
-    # -- blows ----------------------------------------------------------------------------------------------------
-
-    def signal(self, names: list[str], number: int) -> None:
-        for name in names:
-            os.kill(int(self.cluster.process(name)["pid"]), number)
-
-    @contextmanager
-    def paused(self, *names: str) -> Iterator[None]:
-        """These processes stand still, as if cut off."""
-        self.signal(list(names), signal.SIGSTOP)
-        try:
-            yield
-        finally:
-            self.signal(list(names), signal.SIGCONT)
-
-    @contextmanager
-    def held(self, *names: str) -> Iterator[None]:
-        """These processes are stopped in order and do not come back by themselves."""
-        for name in names:
-            self.cluster.folder.ask({"action": "hold", "name": name}, HOLD_LIMIT_S)
-        try:
-            yield
-        finally:
-            for name in names:
-                self.cluster.folder.ask({"action": "start", "name": name}, HOLD_LIMIT_S)
-            self.wait_ready(*names)
-
-    def wait_ready(self, *names: str) -> None:
-        wait_until(lambda: all(self.cluster.process(name)["state"] == "ready" for name in names), f"{', '.join(names)} run")
-
-    def wait_restarted(self, pids: dict[str, int]) -> None:
-        """Until the supervisor has started again what was killed, each with another pid."""
-        wait_until(lambda: all(self.cluster.restarted(name, pid) for name, pid in pids.items()), f"{', '.join(pids)} are back")
-
-    def log_of(self, name: str) -> str:
-        return self.cluster.folder.log_of(name).read_text(errors="replace")
-
-    def notes_of(self, name: str) -> Path:
-        return self.cluster.folder.data_of(name)
 
     @property
     def cluster_id(self) -> str:

@@ -78,3 +78,15 @@ def test_the_ports_of_http_lie_behind_all_others_so_that_older_clusters_keep_the
     assert min(http) > max(others)
     for spec in made.of_kind("controller"):
         assert set(spec.config["peers_http"]) == set(spec.config["peers"])
+
+
+def test_a_process_with_a_place_of_its_own_is_bound_told_and_started_there(tmp_path: Path) -> None:
+    places = {"controller": {"host": "10.0.0.2"}, "broker-a-2": {"host": "10.0.0.3", "prefix": ["nice"], "config": {"flush_disk": "sync"}}}
+    made = plan(tmp_path, places=places)
+    one, two, _ = made.of_kind("broker")
+    assert two.prefix == ("nice",) and two.config["flush_disk"] == "sync" and one.prefix == () and "flush_disk" not in one.config
+    assert all(address.startswith("10.0.0.3:") for address in (*two.listens, two.config["advertise"], two.config["ha_advertise"]))
+    assert all(address.startswith("10.0.0.2:") for address in made.controllers) and list(made.controllers) == one.config["controllers"]
+    assert all(address.startswith("127.0.0.1:") for address in (*one.listens, *made.name_servers))
+    again = cluster_plan.broker_spec(DataFolder(tmp_path), ClusterOptions(places=places), made, 2)
+    assert (again.config, again.prefix) == (two.config, two.prefix)

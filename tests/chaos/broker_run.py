@@ -1,0 +1,57 @@
+"""The lines of brokers from first to last: a cluster for each group of settings, a row for each line.
+
+Refuses to know what the lines do and what becomes of the rows.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from tests.chaos.broker_stage import FAST_TIMERS, BrokerStage, flags
+from tests.chaos.line import Line, by_settings
+from tests.chaos.network import Network
+from tests.chaos.verdict import Row
+from tests.support.decision_log import proven_outcomes, wait_published
+from tests.support.local_cluster import LocalCluster
+
+BROKERS = ("broker-a-1", "broker-a-2", "broker-a-3")
+
+
+def play_lines(lines: Sequence[Line], home: Path, network: Network | None, runs: int | None) -> tuple[list[Row], str | None]:
+    """A row for each line, and what is wrong besides, in one line."""
+    rows: list[Row] = []
+    for number, (settings, group) in enumerate(by_settings(lines)):
+        problem = _play_group(group, settings, home / f"brokers-{number}", network, runs, rows.append)
+        if problem:
+            return rows, problem
+    return rows, None
+
+
+def _play_group(
+    lines: Sequence[Line], settings: Mapping[str, Any], home: Path, network: Network | None, runs: int | None,
+    keep: Callable[[Row], None],
+) -> str | None:
+    home.mkdir()
+    places = network.places() if network else {}
+    places["broker"] = {"config": {**FAST_TIMERS, **settings}}
+    (home / "places.json").write_text(json.dumps(places))
+    cluster = LocalCluster(home / "regent", *flags(network, home / "places.json"))
+    try:
+        print(cluster.up(), end="", file=sys.stderr, flush=True)
+        stage = BrokerStage(cluster, home, network)
+        for line in lines:
+            print(f"{line.name}: {line.text}", file=sys.stderr, flush=True)
+            row = stage.play(line, runs)
+            keep(row)
+            print("  " + " · ".join(row.cells()[1:]), file=sys.stderr, flush=True)
+        wait_published(cluster)
+        proven_outcomes(cluster.bootstrap)
+    except AssertionError as error:
+        return str(error).splitlines()[0]
+    finally:
+        cluster.end()
+    return None

@@ -1,0 +1,132 @@
+"""A set of three replicas under load, and what every fault of brokers is judged by.
+
+Each run: a producer in a process of its own (its ledger decides), the blow, the set whole again, everything read back.
+After each line all replicas hold the same log. Refuses to know which line does what.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from infra import replica_logs
+from infra.workload.client import CALL_TIMEOUT_MS, POLL_MS, CallFailed
+from tests.chaos.hits import Hits, NotAsItShouldBe
+from tests.chaos.line import Line
+from tests.chaos.network import Network
+from tests.chaos.verdict import Row, Run, judge
+from tests.support.local_cluster import LocalCluster, wait_until
+from tests.support.workload import Workload
+
+RATE = 200
+CALM = 200
+QUEUES = 4
+CLIENT = f"own client: route poll {POLL_MS} ms, call timeout {CALL_TIMEOUT_MS} ms, {RATE} messages/s of 1 KiB over {QUEUES} queues"
+HEARTBEAT_MS, SILENCE_MS = 200, 1_000
+FAST_TIMERS = {"heartbeat_interval_ms": HEARTBEAT_MS, "controller_heartbeat_timeout_ms": SILENCE_MS}
+
+
+class BrokerStage(Hits):
+    """`network` is None where the machine permits none. `load` is the producer of the present run."""
+
+    def __init__(self, cluster: LocalCluster, home: Path, network: Network | None) -> None:
+        super().__init__(cluster)
+        self.home = home
+        self.network = network
+        self.load: Workload
+
+    # -- one line -------------------------------------------------------------------------------------------------
+
+    def play(self, line: Line, runs: int | None = None) -> Row:
+        """All runs of a line; the first one that is not as it should be is the last."""
+        row = Row(line.name, line.may_lose)
+        if line.cuts and self.network is None:
+            row.skipped = "needs root, or the right to make network namespaces"
+            return row
+        for number in range(1, (runs or line.runs) + 1):
+            run = self._run(line, number)
+            row.runs.append(run)
+            if run.problem:
+                return row
+        try:
+            self.compare_logs()
+        except (NotAsItShouldBe, AssertionError) as error:
+            row.runs[-1].problem = str(error).splitlines()[0]
+        return row
+
+    def _run(self, line: Line, number: int) -> Run:
+        run, began, topic = Run(), time.monotonic(), f"chaos-{line.name}-{number}"
+        self.load = Workload(self.home / topic, self.cluster.name_servers, rate=RATE, topic=topic, queues=QUEUES)
+        try:
+            self.cluster.whole()
+            self.load.start()
+            self.load.flows(CALM, "messages flow")
+            run.note = line.strike(self)
+            self.cluster.whole()
+            self.load.flows(CALM, "messages flow again")
+            ledger = self.load.stop()
+            figures = self.load.figures()
+            run.gap_ms = figures["longest_gap_ms"]
+            judge(run, ledger, self.load.read_back(), figures["outages"], calm=line.calm, promises=not line.may_lose)
+        except (NotAsItShouldBe, AssertionError, CallFailed) as error:
+            run.problem = str(error).splitlines()[0]
+        finally:
+            self.load.end()
+        run.seconds = round(time.monotonic() - began, 1)
+        return run
+
+    def compare_logs(self) -> int:
+        """All replicas' logs, byte for byte, up to the master's confirm offset; gives how many bytes are equal."""
+        brokers = self.cluster.processes("broker")
+        master = self.cluster.view.broker_status(self.cluster.whole().master_address or "") or {}
+        end = int(master["confirm_offset"])
+
+        def all_there() -> bool:
+            statuses = [self.cluster.view.broker_status(one["address"]) or {} for one in brokers]
+            return all(status.get("confirm_offset", -1) >= end for status in statuses)
+
+        wait_until(all_there, f"every replica has confirmed {end}")
+        found = replica_logs.compare({one["name"]: Path(one["store_dir"]) / "commitlog" for one in brokers}, end)
+        if not found.equal:
+            raise NotAsItShouldBe(f"the replicas' logs differ at {found.first_difference} of {end}")
+        return found.end - found.start
+
+    # -- who is who -----------------------------------------------------------------------------------------------
+
+    @property
+    def brokers(self) -> list[str]:
+        return [one["name"] for one in self.cluster.processes("broker")]
+
+    def master(self) -> str:
+        """Name of the master's process, once the set has one."""
+        view = self.cluster.set_view("the set has a master", lambda view: view.master_address is not None)
+        return str(self.cluster.view.process_at(view.master_address or "")["name"])
+
+    def slaves(self) -> list[str]:
+        master = self.master()
+        return [name for name in self.brokers if name != master]
+
+    def new_master(self, than: str) -> str:
+        """Name of the master once it is another one than `than`."""
+        address = self.cluster.process(than)["address"]
+        self.cluster.set_view(f"another master than {than} is elected", lambda view: view.master_address not in (None, address))
+        return self.master()
+
+    # -- the run's load -------------------------------------------------------------------------------------------
+
+    def flows(self, messages: int = CALM, what: str = "messages flow during it") -> None:
+        """So many more messages are acknowledged, and no call fails at present."""
+        self.load.flows(messages, what)
+
+    def wait_for(self, seconds: float) -> None:
+        """Let the fault last; the producer must live on."""
+        until = time.monotonic() + seconds
+        while time.monotonic() < until:
+            time.sleep(min(0.2, max(0.0, until - time.monotonic())))
+            self.load.figures()
+
+
+def flags(network: Network | None, places: Path) -> Sequence[str]:
+    """What `regent up` needs for such a cluster."""
+    return ("--controllers", "2", "--places", str(places), *(("--host", network.host) if network else ()))

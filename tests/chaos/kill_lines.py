@@ -1,0 +1,133 @@
+"""Brokers that die at a named point of a send, and machines that lose their power there."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+from events.outcomes import LABEL_AT_RISK
+from tests.chaos import damage
+from tests.chaos.armed import UNCLEAN, Armed
+from tests.chaos.broker_stage import BrokerStage
+from tests.chaos.hits import NotAsItShouldBe
+from tests.chaos.line import Line
+from tests.support.decision_log import proven_outcomes, wait_published
+
+ON_MASTER = ("before-write", "after-write", "after-flush", "after-send", "before-answer")
+ON_SLAVE = ("before-write", "after-write", "after-flush", "after-ack")
+# A flush comes twice a second, the others with every message.
+PASSES_MAX = {"after-flush": 3}
+PASSES_MAX_ELSE = 50
+SYNC = {"flush_disk": "sync"}
+COUNT_MODE = {"all_ack": False, "in_sync_replicas": 2, "min_in_sync_replicas": 1}
+AHEAD = 40
+
+
+def _passes(armed: Armed, point: str) -> int:
+    return armed.chance.randint(1, PASSES_MAX.get(point, PASSES_MAX_ELSE))
+
+
+def at_point(point: str, slave: bool, stage: BrokerStage) -> str:
+    """One broker dies there."""
+    armed = Armed(stage)
+    victim = stage.slaves()[0] if slave else stage.master()
+    stage.wait_restarted(armed.die_at(point, victim, passes=_passes(armed, point)))
+    return f"{victim} died there, {stage.master()} leads"
+
+
+def all_at_points(stage: BrokerStage) -> str:
+    """The master is at each point in turn when all die."""
+    for point in ON_MASTER:
+        armed = Armed(stage)
+        master = stage.master()
+        stage.wait_restarted(armed.die_at(point, master, *stage.slaves(), passes=_passes(armed, point)))
+        stage.cluster.whole()
+        stage.flows(20)
+    return f"all died with the master {', '.join(ON_MASTER)}"
+
+
+def power_of_one(stage: BrokerStage) -> str:
+    """Master and one slave in turn, each at some point."""
+    lost = 0
+    for slave in (False, True):
+        armed = Armed(stage)
+        victim = stage.slaves()[0] if slave else stage.master()
+        point = armed.chance.choice(ON_SLAVE if slave else ON_MASTER)
+        before = armed.log_now(victim)
+        with armed.kept_off(victim):
+            armed.die_at(point, victim, passes=_passes(armed, point))
+            lost += armed.power_lost(victim, kept=armed.chance.choice((0.0, 0.5)))[0].bytes_lost
+        armed.must_say(before, victim, UNCLEAN)
+        stage.cluster.whole()
+        stage.flows(20)
+    return f"master and slave in turn, {lost} unflushed bytes gone (seed {armed.seed})"
+
+
+def power_of_all(stage: BrokerStage) -> str:
+    """All at once; the last one to come back is needed, and the outcome says AT_RISK."""
+    armed = Armed(stage)
+    master, slaves = stage.master(), stage.slaves()
+    point, everybody = armed.chance.choice(ON_MASTER), stage.brokers
+    before, risks = armed.log_now(*everybody), _at_risk(stage)
+    stores = [armed.store(name) for name in everybody]
+    with armed.kept_off(*everybody):
+        armed.die_at(point, master, *slaves, passes=_passes(armed, point))
+        written = max(map(_newest, stores))
+        armed.power_lost(*everybody, kept=armed.chance.choice((0.0, 0.0, 0.5)))
+        left = max(map(_newest, stores))
+    for name in everybody:
+        armed.must_say(before, name, UNCLEAN)
+    stage.cluster.whole()
+    if _at_risk(stage) <= risks:
+        raise NotAsItShouldBe(f"no election is labelled {LABEL_AT_RISK}")
+    gone = written[1] - left[1]
+    return f"at {point}, {master} led; {gone} messages of {written[0] - left[0]} ms are in no log, the election says {LABEL_AT_RISK} (seed {armed.seed})"
+
+
+def _newest(store: Path) -> tuple[int, int]:
+    """Store time (ms) of the last whole message, and how many there are."""
+    found = list(damage.messages(store))
+    return (damage.stored_ms(found[-1]) if found else 0, len(found))
+
+
+def _at_risk(stage: BrokerStage) -> int:
+    wait_published(stage.cluster)
+    return sum(LABEL_AT_RISK in outcome.labels for outcome in proven_outcomes(stage.cluster.bootstrap))
+
+
+def left_behind(stage: BrokerStage) -> str:
+    """A slave stands still while the others go on; then those die, and it must not lead without what was acknowledged."""
+    armed = Armed(stage)
+    behind, other = stage.slaves()
+    master = stage.master()
+    with armed.kept_off(master, other):
+        with stage.paused(behind):
+            before, until = stage.load.acknowledged, time.monotonic() + 0.8
+            while stage.load.acknowledged < before + AHEAD and time.monotonic() < until:
+                time.sleep(0.02)
+            pids = stage.kill(master, other)
+            armed.wait_dead(pids)
+            ahead = stage.load.acknowledged - before
+        stage.wait_for(3.0)
+        led = stage.cluster.view.view()
+    leads = "nobody" if led is None or led.master_address is None else stage.cluster.view.process_at(led.master_address)["name"]
+    return f"{ahead} acknowledged while {behind} stood still; {master} and {other} killed, then {leads} led"
+
+
+def _at(point: str, slave: bool) -> Callable[[BrokerStage], str]:
+    return partial(at_point, point, slave)
+
+
+LINES = (
+    *(Line(f"point-master-{point}", f"the master dies {point.replace('-', ' ')}", _at(point, False), armed=True) for point in ON_MASTER),
+    *(Line(f"point-slave-{point}", f"a slave dies {point.replace('-', ' ')}", _at(point, True), armed=True) for point in ON_SLAVE),
+    Line("point-all-async", "all die with the master at each point in turn, flushing twice a second", all_at_points, runs=1, armed=True),
+    Line("power-one", "one machine loses its power: what was not flushed is gone or torn", power_of_one, armed=True),
+    Line("left-behind", "a slave falls behind, the others die: every copy counts", left_behind, armed=True),
+    Line("power-all-async", "all machines lose their power, flushing twice a second", power_of_all, may_lose="what was not flushed anywhere, about half a second", armed=True),
+    Line("point-all-sync", "all die with the master at each point in turn, flushing before each answer", all_at_points, runs=1, settings=SYNC, armed=True),
+    Line("power-all-sync", "all machines lose their power, flushing before each answer", power_of_all, settings=SYNC, armed=True),
+    Line("count-mode", "a slave falls behind, the others die: two copies count", left_behind, may_lose="what the slave behind lacks, up to the second until it leaves the set", settings=COUNT_MODE, armed=True),
+)  # fmt: skip
