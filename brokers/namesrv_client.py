@@ -12,11 +12,11 @@ import logging
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from brokers.remoting import fastjson
 from brokers.remoting.client import RemotingClient
 from brokers.remoting.codes import RequestCode, ResponseCode
 from brokers.remoting.command import RemotingCommand
 from brokers.remoting.connection import Connection, RemotingError
+from brokers.service.topics import TableText
 
 CALL_TIMEOUT_MS = 3_000
 RETRY_PAUSE_MS = 200
@@ -26,7 +26,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class RouteEntry:
-    """What a name server is told: the master has id 0, slaves their controller id; `topics` as in topics.json."""
+    """What a name server is told: the master has id 0, slaves their controller id."""
 
     cluster_name: str
     broker_name: str
@@ -34,7 +34,7 @@ class RouteEntry:
     address: str
     ha_address: str
     timeout_ms: int
-    topics: dict[str, object]
+    topics: TableText
 
 
 def register_request(entry: RouteEntry) -> RemotingCommand:
@@ -43,12 +43,15 @@ def register_request(entry: RouteEntry) -> RemotingCommand:
         "haServerAddr": entry.ha_address, "heartbeatTimeoutMillis": str(entry.timeout_ms), "compressed": "false",
         "bodyCrc32": "0",
     }  # fmt: skip
-    wrapper = {
-        **entry.topics, "mappingDataVersion": entry.topics.get("dataVersion"), "topicQueueMappingDetailMap": {},
-        "topicQueueMappingInfoMap": {},
-    }  # fmt: skip
-    body = fastjson.dumps({"filterServerList": [], "topicConfigSerializeWrapper": wrapper})
+    version = entry.topics.version
+    body = _REGISTER_BODY % (version, version, entry.topics.topics)
     return RemotingCommand.request(RequestCode.REGISTER_BROKER, ext, body)
+
+
+_REGISTER_BODY = (
+    b'{"filterServerList":[],"topicConfigSerializeWrapper":{"dataVersion":%b,"mappingDataVersion":%b,"topicConfigTable":%b,'
+    b'"topicQueueMappingDetailMap":{},"topicQueueMappingInfoMap":{}}}'
+)
 
 
 def unregister_request(entry: RouteEntry) -> RemotingCommand:

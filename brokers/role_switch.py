@@ -112,7 +112,7 @@ class RoleSwitch:
         role_id = 0 if current.role == "MASTER" else core.broker_id
         return RouteEntry(
             config.cluster_name, config.broker_name, role_id, config.advertised, config.ha_advertised,
-            config.name_server_timeout_ms, self._tables.topics.to_wire(),
+            config.name_server_timeout_ms, self._tables.topics.text(),
         )  # fmt: skip
 
     async def watch(self) -> None:

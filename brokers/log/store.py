@@ -83,14 +83,10 @@ class MessageStore:
         self._cuts = 0
         self._checkpoint = read_checkpoint(self._checkpoint_path)
         self.recovery: RecoveryReport = recover(
-            self.log,
-            self.queues,
-            self._dispatcher,
-            self._checkpoint,
-            abnormal=self._abort.is_set(),
-            same_boot=same_boot,
+            self.log, self.queues, self._dispatcher, self._checkpoint, abnormal=self._abort.is_set(), same_boot=same_boot
         )
         self.confirm_offset = self.recovery.confirm_offset
+        self._queued_end = max(self.queues.last_physical() + 1, self.confirm_offset)  # no entry points at or beyond it
         sizes, sound = (self.config.index_slots, self.config.index_entries_max), not self.recovery.abnormal
         self.index = open_index(self.root, self.log, *sizes, sound=sound) if self.config.message_index else None
         self._dispatcher.index = self.index
@@ -180,7 +176,9 @@ class MessageStore:
         self._appender.forget_queue_offsets()
         with self._checkpoint_lock, full_disk_told("the log cannot be cut"):
             self._cuts += 1
+            queued_end = max(self._queued_end, self.confirm_offset)
             self.confirm_offset = min(self.confirm_offset, to_offset)
+            self._queued_end = min(queued_end, to_offset)
             known = self._checkpoint
             # Written first: after a crash nothing may call bytes confirmed or durable that a new master replaces.
             lowered = replace(known, flushed_offset=min(known.flushed_offset or 0, to_offset), confirm_offset=self.confirm_offset)
@@ -188,7 +186,8 @@ class MessageStore:
         if self.index is not None:
             self.index.cut(to_offset)
         self.log.truncate(to_offset)
-        self.queues.truncate(to_offset)
+        if to_offset < queued_end:  # a promotion cuts behind them: it must not cost what grows with the number of queues
+            self.queues.truncate(to_offset)
         self._dispatcher.restart_at(min(self.dispatched_offset, self.log.end_offset))
         return self.log.end_offset
 

@@ -11,7 +11,6 @@ import logging
 from collections.abc import Awaitable, Callable, Iterable
 
 from brokers.log.disk import is_full
-from brokers.remoting import fastjson
 from brokers.remoting.client import RemotingClient
 from brokers.remoting.codes import RequestCode, ResponseCode
 from brokers.remoting.command import RemotingCommand
@@ -20,11 +19,13 @@ from brokers.service.clock import Clock
 from brokers.service.role_view import RoleView
 from brokers.service.send_request import Refusal, SendRequest
 from brokers.service.table_files import TableFiles
-from brokers.service.topics import TopicConfig, TopicTable
+from brokers.service.topics import TableText, TopicConfig, TopicTable
 
 PUSH_TIMEOUT_MS = 1_000
 AGREE_TIMEOUT_MS = 2_500
 PUSH_PAUSE_MS = 50
+# A Java replica has no such request; it copies the table by itself every few seconds.
+_HELD = (ResponseCode.SUCCESS, ResponseCode.REQUEST_CODE_NOT_SUPPORTED)
 
 _log = logging.getLogger(__name__)
 
@@ -107,7 +108,7 @@ class TopicChanges:
         epoch, deadline = self._roles.current.master_epoch, self._clock.now_ms() + AGREE_TIMEOUT_MS
         holding: set[int] = set()
         wanted = self._tables.topics.version
-        body = fastjson.dumps(self._tables.topics.to_wire())
+        text = self._tables.topics.text()
         while self._roles.serving and self._roles.current.master_epoch == epoch:
             # Read anew each time: a member that is gone leaves the set, and then nobody waits for it.
             missing = {broker_id: address for broker_id, address in self._members().items() if broker_id not in holding}
@@ -115,22 +116,27 @@ class TopicChanges:
                 return True
             if self._clock.now_ms() >= deadline:
                 return False
-            answers = await asyncio.gather(*(self._push(address, body, epoch) for address in missing.values()))
+            answers = await asyncio.gather(*(self._push(address, text, epoch) for address in missing.values()))
             holding |= {broker_id for broker_id, ok in zip(missing, answers, strict=True) if ok}
             if not all(answers):
                 await asyncio.sleep(PUSH_PAUSE_MS / 1000)
         _log.info("the topic table version %s was not pushed: the role was lost", wanted.counter)
         return False
 
-    async def _push(self, address: str, body: bytes, epoch: int) -> bool:
-        request = RemotingCommand.request(RequestCode.REGENT_PUSH_TOPICS, {"regentMasterEpoch": str(epoch)}, body)
+    async def _push(self, address: str, text: TableText, epoch: int) -> bool:
+        """First only what tells equal tables: after a promotion they nearly always are, and may be large."""
+        facts = {"regentMasterEpoch": str(epoch), "regentTopicsDigest": text.digest}
         try:
-            answer = await self._client.call(address, request, PUSH_TIMEOUT_MS)
+            code = await self._told(address, RemotingCommand.request(RequestCode.REGENT_PUSH_TOPICS, facts, text.version))
+            if code not in (*_HELD, ResponseCode.SERVICE_NOT_AVAILABLE):
+                code = await self._told(address, RemotingCommand.request(RequestCode.REGENT_PUSH_TOPICS, facts, text.document()))
         except RemotingError as error:
             _log.info("pushing topics to %s: %s", address, error)
             return False
-        # A Java replica has no such request; it copies the table by itself every few seconds.
-        return answer.code in (ResponseCode.SUCCESS, ResponseCode.REQUEST_CODE_NOT_SUPPORTED)
+        return code in _HELD
+
+    async def _told(self, address: str, request: RemotingCommand) -> int:
+        return (await self._client.call(address, request, PUSH_TIMEOUT_MS)).code
 
     def mastership_begins(self) -> None:
         """What an earlier mastership left unfinished is this one's no more: its table is what the set shall hold."""

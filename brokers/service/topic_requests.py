@@ -12,6 +12,7 @@ from brokers.remoting.codes import ResponseCode
 from brokers.remoting.command import RemotingCommand
 from brokers.remoting.connection import Connection
 from brokers.service.clock import Clock
+from brokers.service.data_version import DataVersion
 from brokers.service.request_fields import BadField, flag, number, text
 from brokers.service.send_request import Refusal
 from brokers.service.table_files import TableFiles
@@ -19,6 +20,9 @@ from brokers.service.topic_changes import TopicChanges
 from brokers.service.topics import SYSTEM_TOPICS, TopicConfig, TopicTable, name_refusal
 
 TOPICS_PER_REQUEST_MAX = 10_000
+
+
+_TOPICS_BODY = b'{"dataVersion":%b,"mappingDataVersion":%b,"topicConfigTable":%b,"topicQueueMappingDetailMap":{}}'
 
 
 class TopicRequests:
@@ -74,9 +78,9 @@ class TopicRequests:
 
     def dump_topics(self, _connection: Connection, request: RemotingCommand) -> RemotingCommand:
         """21: all topics in one page, whatever page was asked for."""
-        fields = self._tables.topics.to_wire()
-        body = {**fields, "mappingDataVersion": fields["dataVersion"], "topicQueueMappingDetailMap": {}}
-        return request.reply(ext={"totalTopicNum": str(len(self._tables.topics.configs))}, body=fastjson.dumps(body))
+        text = self._tables.topics.text()
+        body = _TOPICS_BODY % (text.version, text.version, text.topics)
+        return request.reply(ext={"totalTopicNum": str(len(self._tables.topics.configs))}, body=body)
 
     def dump_groups(self, _connection: Connection, request: RemotingCommand) -> RemotingCommand:
         """201: all groups in one page."""
@@ -86,16 +90,28 @@ class TopicRequests:
         return request.reply(ext={"totalGroupNum": str(len(table))}, body=fastjson.dumps(fields))
 
     def take_over(self, _connection: Connection, request: RemotingCommand) -> RemotingCommand:
-        """19010, from the master: success means that the table is on this replica's disk."""
+        """19010, from the master: success means that the table is on this replica's disk. A body without topics, only a
+        version, asks whether those here are the same; 22 when not."""
         try:
             epoch = number(request.ext, "regentMasterEpoch")
-            table = TopicTable.from_wire(fastjson.loads(request.body))
+            table = self._pushed(request)
+            if table is None:
+                return request.reply(ResponseCode.QUERY_NOT_FOUND, remark="this replica holds other topics")
             taken = self._changes.take_over(table, epoch)
         except (BadField, ValueError, OSError) as error:
             return request.reply(ResponseCode.SYSTEM_ERROR, remark=str(error))
         if not taken:
             return request.reply(ResponseCode.SERVICE_NOT_AVAILABLE, remark="this replica follows a newer master, or leads")
         return request.reply()
+
+
+    def _pushed(self, request: RemotingCommand) -> TopicTable | None:
+        """The master's table; `ValueError` when the body is none, None when it is only named and not the one here."""
+        fields, mine = fastjson.loads(request.body), self._tables.topics
+        if isinstance(fields, Mapping) and "topicConfigTable" not in fields and "regentTopicsDigest" in request.ext:
+            same = request.ext["regentTopicsDigest"] == mine.text().digest
+            return TopicTable(mine.configs.values(), DataVersion.from_wire(fields)) if same else None
+        return TopicTable.from_wire(fields)
 
 
 def _answered(request: RemotingCommand, refused: Refusal | None) -> RemotingCommand:

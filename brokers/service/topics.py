@@ -13,7 +13,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from hashlib import blake2b
 
+from brokers.remoting import fastjson
 from brokers.service.data_version import DataVersion
 
 PERM_PRIORITY, PERM_READ, PERM_WRITE, PERM_INHERIT = 8, 4, 2, 1
@@ -114,6 +116,23 @@ def system_topics(cluster_name: str, broker_name: str, auto_create: bool) -> lis
     return configs
 
 
+@dataclass(frozen=True, slots=True)
+class TableText:
+    """A topic table as JSON, its version apart: a new mastership changes nothing else."""
+
+    version: bytes
+    topics: bytes
+
+    def document(self) -> bytes:
+        """What `TopicTable.to_wire` gives, written down."""
+        return b'{"dataVersion":%b,"topicConfigTable":%b}' % (self.version, self.topics)
+
+    @property
+    def digest(self) -> str:
+        """Equal where the topics are equal, whatever the version."""
+        return blake2b(self.topics, digest_size=16).hexdigest()
+
+
 class TopicTable:
     """All topics this broker knows."""
 
@@ -121,6 +140,8 @@ class TopicTable:
         self.configs: dict[str, TopicConfig] = {config.name: config for config in configs}
         self.version = version or DataVersion()
         self.state_version = self.version.state_version
+        self._texts: dict[str, tuple[TopicConfig, bytes]] = {}  # each topic's part of `_text`
+        self._text: bytes | None = None
 
     def get(self, topic: str) -> TopicConfig | None:
         return self.configs.get(topic)
@@ -133,12 +154,14 @@ class TopicTable:
         if len(self.configs.keys() | fresh.keys()) > TOPICS_MAX:
             raise ValueError(f"this broker has its {TOPICS_MAX} topics")
         self.configs.update(fresh)
+        self._text = None
         self.version = self.version.changed(wall_ms, self.state_version)
         return True
 
     def remove(self, topic: str, wall_ms: int) -> bool:
         if self.configs.pop(topic, None) is None:
             return False
+        self._text = None
         self.version = self.version.changed(wall_ms, self.state_version)
         return True
 
@@ -178,6 +201,19 @@ class TopicTable:
         table = {name: config.to_wire() for name, config in self.configs.items()}
         return {"dataVersion": self.version.to_wire(), "topicConfigTable": table}
 
+    def text(self) -> TableText:
+        """`to_wire` as JSON. Only topics that changed since the last time are written anew: a change or a mastership must
+        not cost what grows with the number of topics."""
+        if self._text is None:
+            known, texts = self._texts, {}
+            for name, config in self.configs.items():
+                written = known.get(name)
+                same = written is not None and written[0] is config
+                texts[name] = written if same else (config, b"%b:%b" % (fastjson.dumps(name), fastjson.dumps(config.to_wire())))
+            self._texts = texts
+            self._text = b"{" + b",".join(texts[name][1] for name in sorted(texts)) + b"}"
+        return TableText(fastjson.dumps(self.version.to_wire()), self._text)
+
     @classmethod
     def from_wire(cls, fields: object) -> TopicTable:
         """A table out of decoded JSON; `ValueError` when it is none."""
@@ -196,6 +232,7 @@ class TopicTable:
         """Become a copy of the master's table; False when it was one already."""
         if self.version == other.version and self.configs == other.configs:
             return False
-        self.configs = dict(other.configs)
+        if self.configs != other.configs:
+            self.configs, self._text = dict(other.configs), None
         self.version, self.state_version = other.version, other.state_version
         return True

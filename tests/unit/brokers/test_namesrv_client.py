@@ -18,7 +18,7 @@ from tests.support.brokers import free_port, until
 def entry(broker_id: int = 0, *topics: str, state_version: int = 1) -> RouteEntry:
     table = TopicTable([*system_topics("C", "b", True), *(TopicConfig(topic, 4, 4) for topic in topics)])
     table.mastership_began(state_version, 1)
-    return RouteEntry("C", "b", broker_id, "127.0.0.1:10911", "127.0.0.1:10912", 120_000, table.to_wire())
+    return RouteEntry("C", "b", broker_id, "127.0.0.1:10911", "127.0.0.1:10912", 120_000, table.text())
 
 
 async def name_server(port: int = 0) -> NameServer:

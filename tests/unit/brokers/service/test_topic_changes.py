@@ -5,7 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from brokers.remoting.codes import RequestCode
 from brokers.remoting.command import RemotingCommand
+from brokers.remoting.server import RemotingServer
 from brokers.service import topics
 from brokers.service.topics import TopicConfig, TopicTable
 from tests.support.brokers import free_port, send_request, until
@@ -21,6 +23,27 @@ async def test_a_first_send_waits_for_members_routes_and_disk(tmp_path: Path) ->
         assert slave.tables.topics.get("T") == TopicConfig("T", 4, 4) and master.registrations == 1
         assert slave.tables.topics.version == master.tables.topics.version
         assert b'"T"' in (tmp_path / "s" / "config" / "topics.json").read_bytes()
+
+
+async def test_equal_topics_are_not_sent_again_and_still_get_the_masterships_version(tmp_path: Path) -> None:
+    async with Desk(tmp_path / "m") as master, Desk(tmp_path / "s") as slave:
+        master.lead()
+        slave.follow(master.address)
+        bodies: list[bytes] = []
+        take_over = slave.service.handlers()[RequestCode.REGENT_PUSH_TOPICS]
+        beside = RemotingServer(lambda link, request: bodies.append(request.body) or take_over(link, request))
+        await beside.start()
+        master.members = {2: f"127.0.0.1:{beside.port}"}
+        for epoch, name in ((1, "T"), (2, None), (3, "U")):
+            master.lead(epoch)
+            if name:
+                master.tables.topics.put([TopicConfig(name)], 5)
+            bodies.clear()
+            assert await master.changes.agree()
+            assert [b"topicConfigTable" in body for body in bodies] == ([False, True] if name else [False])
+            assert slave.tables.topics.version == master.tables.topics.version
+            assert slave.tables.topics.configs == master.tables.topics.configs
+        await beside.close()
 
 
 async def test_a_member_that_cannot_be_told_holds_the_topic_up_until_it_leaves_the_set(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 import pytest
 
 from brokers.namesrv_client import RouteEntry, register_request
+from brokers.remoting import fastjson
 from brokers.remoting.codec import FRAME_BYTES_MAX, encode
 from brokers.service.data_version import DataVersion
 from brokers.service.topics import DEFAULT_TOPIC, TOPICS_MAX, TopicConfig, TopicTable, name_refusal, system_topics
@@ -78,6 +79,20 @@ def test_a_table_reads_what_it_writes_and_is_taken_over_once() -> None:
     assert slave.configs == topics.configs
 
 
+def test_the_text_of_a_table_is_its_document_after_any_change() -> None:
+    topics = table()
+    changes = [
+        lambda: topics.put([TopicConfig("T", attributes={"k": "\u00e9"}), TopicConfig("U")], 1), lambda: topics.put([TopicConfig("U", 3, 3)], 2),
+        lambda: topics.mastership_began(7, 3), lambda: topics.remove("T", 4),
+        lambda: topics.take_over(TopicTable([TopicConfig("U"), TopicConfig("V")])),
+    ]  # fmt: skip
+    for change in changes:
+        change()
+        assert fastjson.loads(topics.text().document()) == topics.to_wire()
+        copy = TopicTable(reversed(topics.configs.values()))
+        assert copy.text().digest == topics.text().digest != TopicTable(list(topics.configs.values())[1:]).text().digest
+
+
 @pytest.mark.parametrize(
     "body",
     [None, [], {}, {"topicConfigTable": {"T": 1}}, {"topicConfigTable": {"a b": {}}}, {"topicConfigTable": {"T": {"perm": 99}}},
@@ -91,5 +106,5 @@ def test_a_body_that_is_no_table_is_refused(body: object) -> None:
 def test_the_largest_table_fits_one_frame_of_a_registration() -> None:
     """Else a stranger who names enough topics would push the whole broker out of the routes."""
     configs = [TopicConfig(f"%RETRY%{number:0248d}", 65_535, 65_535, 15, 2**31 - 1) for number in range(TOPICS_MAX)]
-    entry = RouteEntry("c", "b", 0, "h:1", "h:2", 1, TopicTable(configs).to_wire())
+    entry = RouteEntry("c", "b", 0, "h:1", "h:2", 1, TopicTable(configs).text())
     assert len(encode(register_request(entry))) <= FRAME_BYTES_MAX
