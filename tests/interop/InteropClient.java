@@ -13,6 +13,7 @@ import java.util.concurrent.atomic.AtomicLong;
 import org.apache.rocketmq.client.consumer.DefaultMQPushConsumer;
 import org.apache.rocketmq.client.consumer.listener.ConsumeOrderlyStatus;
 import org.apache.rocketmq.client.consumer.listener.MessageListenerOrderly;
+import org.apache.rocketmq.client.exception.MQClientException;
 import org.apache.rocketmq.client.producer.DefaultMQProducer;
 import org.apache.rocketmq.client.producer.SendResult;
 import org.apache.rocketmq.client.producer.SendStatus;
@@ -21,18 +22,20 @@ import org.apache.rocketmq.common.message.Message;
 import org.apache.rocketmq.common.message.MessageExt;
 
 /**
- * A stock RocketMQ client in the two roles the interop run needs.
+ * A stock RocketMQ client in the roles the interop run needs.
  *
  * It decides nothing: it sends, receives, and writes down what the library told it, one line per
  * fact, so that the run (run.py) can judge from files alone. Arguments are key=value pairs.
  *
  *   mode=produce namesrv=H:P topic=T (count=N | untilInputEnds=true) rate=PER_SECOND ledger=FILE
- *                [threads=K] [pollMs=] [timeoutMs=] [body=BYTES]
+ *                [threads=K] [pollMs=] [timeoutMs=] [body=BYTES] [first=SEQUENCE] [batch=MESSAGES] [delayLevel=N]
  *   mode=consume namesrv=H:P topic=T group=G received=FILE [pollMs=]
+ *   mode=query   namesrv=H:P topic=T keys=K,K,... found=FILE
  *
  * Ledger line:   sequence,attempt,startMs,endMs,outcome,queueId,queueOffset
  *                outcome = SEND_OK or the failure's class; the place is -1,-1 when nothing was answered
  * Received line: sequence,queueId,queueOffset,atMs, as an orderly listener gets them: each queue in turn
+ * Found line:    key,queueId,queueOffset of each message that a query by that key gave
  */
 public final class InteropClient {
     private static final long GIVE_UP_AFTER_MS = 120_000;
@@ -51,8 +54,9 @@ public final class InteropClient {
         switch (options.getOrDefault("mode", "")) {
             case "produce": produce(options); break;
             case "consume": consume(options); break;
+            case "query": query(options); break;
             default:
-                System.err.println("mode=produce or mode=consume is needed");
+                System.err.println("mode=produce, mode=consume or mode=query is needed");
                 System.exit(2);
         }
     }
@@ -67,7 +71,10 @@ public final class InteropClient {
             producer.setSendMsgTimeout(Integer.parseInt(options.get("timeoutMs")));
         }
         boolean untilInputEnds = Boolean.parseBoolean(options.get("untilInputEnds"));
-        AtomicInteger count = new AtomicInteger(untilInputEnds ? Integer.MAX_VALUE : Integer.parseInt(options.get("count")));
+        int first = Integer.parseInt(options.getOrDefault("first", "0"));
+        int batch = Integer.parseInt(options.getOrDefault("batch", "1"));
+        int delayLevel = Integer.parseInt(options.getOrDefault("delayLevel", "0"));
+        AtomicInteger end = new AtomicInteger(untilInputEnds ? Integer.MAX_VALUE : first + Integer.parseInt(options.get("count")));
         int threads = Integer.parseInt(options.getOrDefault("threads", "4"));
         double perSecond = Double.parseDouble(options.getOrDefault("rate", "800"));
         byte[] body = new byte[Integer.parseInt(options.getOrDefault("body", "1024"))];
@@ -76,7 +83,7 @@ public final class InteropClient {
             + " retryTimesWhenSendFailed=" + producer.getRetryTimesWhenSendFailed()
             + " sendLatencyFaultEnable=" + producer.isSendLatencyFaultEnable() + " threads=" + threads + " rate=" + perSecond);
         producer.start();
-        AtomicInteger next = new AtomicInteger();
+        AtomicInteger next = new AtomicInteger(first);
         AtomicInteger given = new AtomicInteger();
         long begun = System.nanoTime();
         try (BufferedWriter ledger = Files.newBufferedWriter(Path.of(options.get("ledger")), StandardCharsets.UTF_8,
@@ -85,9 +92,17 @@ public final class InteropClient {
             for (int i = 0; i < threads; i++) {
                 Thread worker = new Thread(() -> {
                     int sequence;
-                    while ((sequence = next.getAndIncrement()) < count.get()) {
-                        pace(begun, sequence, perSecond);
-                        if (!sendUntilStored(producer, options.get("topic"), sequence, body, ledger)) {
+                    while ((sequence = next.getAndAdd(batch)) < end.get()) {
+                        pace(begun, sequence - first, perSecond);
+                        List<Message> messages = new ArrayList<>();
+                        for (int key = sequence; key < sequence + batch; key++) {
+                            Message message = new Message(options.get("topic"), "interop", Integer.toString(key), body);
+                            if (delayLevel > 0) {
+                                message.setDelayTimeLevel(delayLevel);
+                            }
+                            messages.add(message);
+                        }
+                        if (!sendUntilStored(producer, messages, sequence, ledger)) {
                             given.incrementAndGet();
                         }
                     }
@@ -99,13 +114,13 @@ public final class InteropClient {
                 while (System.in.read() >= 0) {
                     // The run closes standard input when it has seen enough.
                 }
-                count.set(0);
+                end.set(0);
             }
             for (Thread worker : workers) {
                 worker.join();
             }
         }
-        System.out.println("done count=" + count.get() + " givenUp=" + given.get());
+        System.out.println("done next=" + next.get() + " givenUp=" + given.get());
         producer.shutdown();
         System.exit(given.get() == 0 ? 0 : 1);
     }
@@ -122,21 +137,25 @@ public final class InteropClient {
         }
     }
 
-    private static boolean sendUntilStored(DefaultMQProducer producer, String topic, int sequence, byte[] body, BufferedWriter ledger) {
+    private static boolean sendUntilStored(DefaultMQProducer producer, List<Message> messages, int sequence, BufferedWriter ledger) {
         long giveUpAt = System.currentTimeMillis() + GIVE_UP_AFTER_MS;
         for (int attempt = 1; System.currentTimeMillis() < giveUpAt; attempt++) {
             long start = System.currentTimeMillis();
             String outcome;
-            String place = "-1,-1";
+            int queue = -1;
+            long offset = -1;
             try {
-                Message message = new Message(topic, "interop", Integer.toString(sequence), body);
-                SendResult result = producer.send(message);
+                SendResult result = messages.size() == 1 ? producer.send(messages.get(0)) : producer.send(messages);
                 outcome = result.getSendStatus() == SendStatus.SEND_OK ? "SEND_OK" : result.getSendStatus().name();
-                place = result.getMessageQueue().getQueueId() + "," + result.getQueueOffset();
+                queue = result.getMessageQueue().getQueueId();
+                offset = result.getQueueOffset();
             } catch (Exception failure) {
                 outcome = failure.getClass().getSimpleName();
             }
-            write(ledger, sequence + "," + attempt + "," + start + "," + System.currentTimeMillis() + "," + outcome + "," + place);
+            for (int i = 0; i < messages.size(); i++) {
+                write(ledger, (sequence + i) + "," + attempt + "," + start + "," + System.currentTimeMillis() + "," + outcome
+                    + "," + queue + "," + (offset < 0 ? -1 : offset + i));
+            }
             if (outcome.equals("SEND_OK")) {
                 return true;
             }
@@ -176,6 +195,26 @@ public final class InteropClient {
         }
         consumer.shutdown();
         System.out.println("done received=" + total.get());
+        System.exit(0);
+    }
+
+    private static void query(Map<String, String> options) throws Exception {
+        DefaultMQProducer asker = new DefaultMQProducer("interop-asker");
+        asker.setNamesrvAddr(options.get("namesrv"));
+        asker.start();
+        try (BufferedWriter found = Files.newBufferedWriter(Path.of(options.get("found")), StandardCharsets.UTF_8,
+                StandardOpenOption.CREATE, StandardOpenOption.TRUNCATE_EXISTING)) {
+            for (String key : options.get("keys").split(",")) {
+                try {
+                    for (MessageExt message : asker.queryMessage(options.get("topic"), key, 32, 0, System.currentTimeMillis()).getMessageList()) {
+                        write(found, message.getKeys() + "," + message.getQueueId() + "," + message.getQueueOffset());
+                    }
+                } catch (MQClientException nothing) {
+                    System.out.println("key " + key + ": " + nothing.getErrorMessage());
+                }
+            }
+        }
+        asker.shutdown();
         System.exit(0);
     }
 

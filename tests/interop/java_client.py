@@ -70,12 +70,13 @@ class Producer:
 
     def __init__(
         self, stage: Stage, name_servers: str, topic: str, *, settings: Mapping[str, str] = TUNED, rate: float = RATE_PER_S,
-        count: int | None = None, name: str = "",
+        count: int | None = None, name: str = "", options: Mapping[str, str] | None = None,
     ) -> None:  # fmt: skip
+        """`options`: more of InteropClient's, `first`, `batch` or `delayLevel` for instance."""
         home = stage.work / "clients"
         home.mkdir(parents=True, exist_ok=True)
         self.topic, self.ledger, self._output = topic, home / f"{name or topic}-ledger.csv", home / f"{name or topic}-producer.out"
-        extra = [f"{key}={value}" for key, value in settings.items()]
+        extra = [f"{key}={value}" for key, value in {**settings, **(options or {})}.items()]
         limit = ["untilInputEnds=true"] if count is None else [f"count={count}"]
         command = ["java", *CLIENT_JVM, "-cp", stage.client_class_path, "InteropClient", "mode=produce", f"namesrv={name_servers}",
                    f"topic={topic}", f"rate={rate}", f"ledger={self.ledger}", *limit, *extra]
@@ -192,12 +193,12 @@ class ReadBack:
         return f"{len(self.lost)} of {self.acknowledged}{order}"
 
 
-def read_back(stage: Stage, name_servers: str, topic: str, rows: Sequence[LedgerRow], *, name: str = "") -> ReadBack:
+def read_back(stage: Stage, name_servers: str, topic: str, rows: Sequence[LedgerRow], *, name: str = "", limit_s: float = CONSUME_WITHIN_S) -> ReadBack:
     """Read the whole topic with a fresh consumer group and lay it beside the ledger."""
     acknowledged = acknowledged_of(rows)
     consumer = Consumer(stage, name_servers, topic, name=name or f"{topic}-read-back")
     try:
-        got = consumer.wait_for(rows)
+        got = consumer.wait_for(rows, limit_s)
     finally:
         consumer.stop()
     return ReadBack(len(acknowledged), acknowledged - {row[0] for row in got}, disorder(rows, got))

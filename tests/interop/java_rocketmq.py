@@ -20,7 +20,6 @@ Settings of a broker are a plain mapping over BROKER_SETTINGS; the name is Rocke
 from __future__ import annotations
 
 import os
-import re
 import shutil
 import signal
 import subprocess
@@ -32,14 +31,13 @@ from typing import Self
 
 from infra import children, jar_store
 from infra.java import find_java
-from infra.ports import is_free, pick_block
+from infra.ports import pick_block
 from infra.problems import Problem
+from tests.interop.program import Program, Replica
 
 HERE = Path(__file__).resolve().parent
 VERSION = "5.3.3"
 SERVER_LOCK = HERE / "rocketmq-server.lock"
-LISTENS_WITHIN_S = 60.0
-STOP_GRACE_S = 15.0
 MQADMIN_LIMIT_S = 60.0
 POLL_S = 0.05
 # HotSpot's own ways to be small: the machine runs a dozen of these beside Kafka
@@ -121,121 +119,31 @@ def write_properties(path: Path, settings: Mapping[str, str]) -> None:
     path.write_text("".join(f"{key}={str(value).replace(chr(92), chr(92) * 2)}\n" for key, value in settings.items()), encoding="utf-8")
 
 
-class JavaProcess:
+class JavaProcess(Program):
     """One Java program with a folder and an address of its own. Killed and started again, it finds its store."""
 
     def __init__(self, world: JavaWorld, name: str, main_class: str, address: str, jvm: Sequence[str], settings: Mapping[str, str]) -> None:
-        self.name = name
-        self.address = address
-        self.home = world.folder / name
+        super().__init__(world, name, world.folder / name, address)
         self.settings = dict(settings)
         self.environ: dict[str, str] = {}
-        self.out = self.home / "stdout.txt"
-        self._world = world
+        self._jars = world
         self._main_class = main_class
         self._jvm = tuple(jvm)
-        self._child: subprocess.Popen[bytes] | None = None
 
-    # -- life -----------------------------------------------------------------------------------------------------
-
-    def start(self, wait: bool = True) -> Self:
-        """Start it, again after a kill or stop; with `wait` returns when it listens. Problem when it ends before."""
-        if self.is_running:
-            raise Problem(f"{self.name} runs already", "")
+    def command(self) -> tuple[list[str], dict[str, str]]:
         config = self.home / "process.properties"
         write_properties(config, self.settings)
-        command = [str(self._world.java), *SMALL, *self._jvm, f"-Duser.home={self.home}", f"-Drocketmq.home.dir={self.home}",
-                   "-cp", self._world.class_path, self._main_class, "-c", str(config)]
-        environ = {**os.environ, "ROCKETMQ_HOME": str(self.home), "JAVA_TOOL_OPTIONS": "", **self.environ}
-        self._child = children.spawn(command, self.out, environ, self.home)
-        if wait:
-            self.wait_listening()
-        return self
-
-    def wait_listening(self) -> None:
-        """Until its address is taken by it."""
-        self._world.wait_until(lambda: not is_free(self.address) or self._ended(), f"{self.name} listens on {self.address}", LISTENS_WITHIN_S)
-        if self._ended():
-            raise Problem(f"{self.name} ended at start", " | ".join(self.logs(6)))
-
-    def _ended(self) -> bool:
-        return self._child is None or self._child.poll() is not None
-
-    @property
-    def is_running(self) -> bool:
-        return not self._ended()
-
-    @property
-    def pid(self) -> int:
-        """Problem when it does not run."""
-        if self._child is None or self._ended():
-            raise Problem(f"{self.name} does not run", " | ".join(self.logs(3)))
-        return self._child.pid
+        command = [str(self._jars.java), *SMALL, *self._jvm, f"-Duser.home={self.home}", f"-Drocketmq.home.dir={self.home}",
+                   "-cp", self._jars.class_path, self._main_class, "-c", str(config)]
+        return command, {**os.environ, "ROCKETMQ_HOME": str(self.home), "JAVA_TOOL_OPTIONS": "", **self.environ}
 
     def dump_threads(self) -> None:
         """SIGQUIT: the threads' stacks go to its stdout file."""
         os.kill(self.pid, signal.SIGQUIT)
 
-    def kill(self) -> int:
-        """`kill -9`; gives the wall clock in ms just before, returns when the process is gone."""
-        child, at_ms = self._child, time.time_ns() // 1_000_000
-        os.kill(self.pid, signal.SIGKILL)
-        assert child is not None
-        child.wait()
-        return at_ms
 
-    def pause(self) -> int:
-        """SIGSTOP; gives the wall clock in ms just before."""
-        at_ms = time.time_ns() // 1_000_000
-        os.kill(self.pid, signal.SIGSTOP)
-        return at_ms
-
-    def resume(self) -> None:
-        os.kill(self.pid, signal.SIGCONT)
-
-    def stop(self) -> None:
-        """SIGTERM: the orderly end (shutdown hook), SIGKILL after a grace. A paused one is woken first."""
-        if self._child is not None:
-            children.kill_group(self._child.pid, signal.SIGCONT)
-            children.stop(self._child, STOP_GRACE_S)
-
-    def end(self) -> None:
-        """The hard end, also when it never ran."""
-        if self._child is not None:
-            children.kill_group(self._child.pid, signal.SIGCONT)
-            children.stop(self._child, 0.0)
-
-    # -- what it says ---------------------------------------------------------------------------------------------
-
-    def log_files(self) -> list[Path]:
-        return sorted(self.home.glob("logs/**/*.log"))
-
-    def logs(self, lines: int = 4) -> list[str]:
-        """The end of stdout and of every log file, each line with its file's name."""
-        files = [self.out, *self.log_files()]
-        return [f"{self.name}/{path.name}: {line}" for path in files for line in children.last_lines(path, lines)]
-
-    def log_lines(self, pattern: str) -> list[str]:
-        """Lines of its log files that match."""
-        found = []
-        for path in [self.out, *self.log_files()]:
-            if path.exists():
-                found += [line for line in path.read_text(encoding="utf-8", errors="replace").splitlines() if re.search(pattern, line)]
-        return found
-
-
-class JavaBroker(JavaProcess):
+class JavaBroker(JavaProcess, Replica):
     """A broker: P for clients and controllers, P-2 the fast port, P+1 HA."""
-
-    @property
-    def store(self) -> Path:
-        return self.home / "store"
-
-    def wipe(self) -> None:
-        """Forget everything, as after a lost disk. Problem while it runs."""
-        if self.is_running:
-            raise Problem(f"{self.name} runs, its store cannot be wiped", "")
-        shutil.rmtree(self.store)
 
     def move(self) -> str:
         """Another free address at the next start, same store; gives the new address."""
@@ -246,29 +154,6 @@ class JavaBroker(JavaProcess):
         self.address = f"127.0.0.1:{port}"
         self.settings["listenPort"] = str(port)
         self.settings["haListenPort"] = str(port + 1)
-
-    def identity(self) -> tuple[str, str, int] | None:
-        """(cluster, set, id) as its identity file has it, None before it is written."""
-        try:
-            cluster, name, broker_id = (self.store / "brokerIdentity").read_text(encoding="utf-8").strip().split("#")
-        except (OSError, ValueError):
-            return None
-        return cluster, name, int(broker_id)
-
-    @property
-    def broker_id(self) -> int:
-        found = self.identity()
-        if found is None:
-            raise Problem(f"{self.name} has no identity yet", "")
-        return found[2]
-
-    def epochs(self) -> list[tuple[int, int]]:
-        """(epoch, start offset) of its epoch file; [] before it has one."""
-        try:
-            text = (self.store / "epochFileCheckpoint").read_text(encoding="utf-8")
-        except OSError:
-            return []
-        return [(int(match[1]), int(match[2])) for match in re.finditer(r"^(\d+)-(\d+)$", text, re.MULTILINE)]
 
 
 class JavaWorld:
