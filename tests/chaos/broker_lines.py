@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from tests.chaos import brokers_hit
+from tests.chaos import brokers_cut, brokers_hit, brokers_planned, brokers_storm
 
-LINES = (*brokers_hit.LINES,)
+LINES = (*brokers_hit.LINES, *brokers_cut.LINES, *brokers_planned.LINES, *brokers_storm.LINES)

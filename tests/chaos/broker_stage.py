@@ -28,13 +28,18 @@ FAST_TIMERS = {"heartbeat_interval_ms": HEARTBEAT_MS, "controller_heartbeat_time
 
 
 class BrokerStage(Hits):
-    """`network` is None where the machine permits none. `load` is the producer of the present run."""
+    """
+    `network` is None where the machine permits none. Of the present run: `number` from 1, its producer `load`, and
+    `loads`, which are all whose ledgers are judged.
+    """
 
     def __init__(self, cluster: LocalCluster, home: Path, network: Network | None) -> None:
         super().__init__(cluster)
         self.home = home
         self.network = network
-        self.load: Workload
+        self.number = 0
+        self.loads: list[Workload] = []
+        self._line: Line
 
     # -- one line -------------------------------------------------------------------------------------------------
 
@@ -56,25 +61,31 @@ class BrokerStage(Hits):
         return row
 
     def _run(self, line: Line, number: int) -> Run:
-        run, began, topic = Run(), time.monotonic(), f"chaos-{line.name}-{number}"
-        self.load = Workload(self.home / topic, self.cluster.name_servers, rate=RATE, topic=topic, queues=QUEUES)
+        run, began = Run(), time.monotonic()
+        self._line, self.number, self.loads = line, number, []
         try:
             self.cluster.whole()
-            self.load.start()
-            self.load.flows(CALM, "messages flow")
+            self.start_load("main")
+            self.flows(what="messages flow")
             run.note = line.strike(self)
             self.cluster.whole()
-            self.load.flows(CALM, "messages flow again")
-            ledger = self.load.stop()
-            figures = self.load.figures()
-            run.gap_ms = figures["longest_gap_ms"]
-            judge(run, ledger, self.load.read_back(), figures["outages"], calm=line.calm, promises=not line.may_lose)
+            for load in self.loads:
+                load.flows(CALM, "messages flow again")
+            for load in self.loads:
+                self._judge(run, load)
         except (NotAsItShouldBe, AssertionError, CallFailed) as error:
             run.problem = str(error).splitlines()[0]
         finally:
-            self.load.end()
+            for load in self.loads:
+                load.end()
         run.seconds = round(time.monotonic() - began, 1)
         return run
+
+    def _judge(self, run: Run, load: Workload) -> None:
+        ledger = load.stop()
+        figures = load.figures()
+        run.gap_ms = max(run.gap_ms, figures["longest_gap_ms"])
+        judge(run, ledger, load.read_back(), figures["outages"], calm=self._line.calm, promises=not self._line.may_lose)
 
     def compare_logs(self) -> int:
         """All replicas' logs, byte for byte, up to the master's confirm offset; gives how many bytes are equal."""
@@ -114,6 +125,18 @@ class BrokerStage(Hits):
         return self.master()
 
     # -- the run's load -------------------------------------------------------------------------------------------
+
+    @property
+    def load(self) -> Workload:
+        return self.loads[0]
+
+    def start_load(self, name: str) -> Workload:
+        """One more producer of this run, on a topic that does not exist yet; it is stopped and judged at the end."""
+        topic = f"chaos-{self._line.name}-{self.number}-{name}"
+        load = Workload(self.home / topic, self.cluster.name_servers, rate=RATE, topic=topic, queues=QUEUES)
+        self.loads.append(load)
+        load.start()
+        return load
 
     def flows(self, messages: int = CALM, what: str = "messages flow during it") -> None:
         """So many more messages are acknowledged, and no call fails at present."""

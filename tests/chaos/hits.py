@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from tests.support.local_cluster import LocalCluster, wait_until
@@ -44,7 +44,8 @@ class Hits:
             yield
         finally:
             for pid in pids:
-                os.kill(pid, signal.SIGCONT)
+                with suppress(ProcessLookupError):  # killed meanwhile
+                    os.kill(pid, signal.SIGCONT)
 
     @contextmanager
     def held(self, *names: str) -> Iterator[None]:

@@ -12,6 +12,7 @@ import os
 import shutil
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -51,6 +52,7 @@ class Network:
         self.brokers = list(brokers)
         self._address = {CLIENTS: f"{PREFIX}1", CONTROLLERS: f"{PREFIX}2"} | {n: f"{PREFIX}{11 + i}" for i, n in enumerate(brokers)}
         self._holders: dict[str, subprocess.Popen[bytes]] = {}
+        self._cuts: Counter[tuple[str, str]] = Counter()
         _run("ip", "link", "set", "lo", "up")
         if subprocess.run(["ip", "link", "show", "regent0"], capture_output=True, check=False).returncode:
             _run("ip", "link", "add", "regent0", "type", "bridge")
@@ -79,21 +81,35 @@ class Network:
         return {"controller": here.pop(CONTROLLERS), **here}
 
     @property
+    def everybody(self) -> list[str]:
+        """All places."""
+        return list(self._address)
+
+    @property
     def host(self) -> str:
         """Where everything else listens."""
         return self._address[CLIENTS]
 
     @contextmanager
     def cut(self, senders: Sequence[str], receivers: Sequence[str]) -> Iterator[None]:
-        """What these send to those is lost; the other direction is untouched."""
+        """What these send to those is lost; the other direction is untouched. A way that is cut twice is healed by the last one."""
         ways = [(one, other) for one in senders for other in receivers if one != other]
+        for one, other in ways:
+            self._cuts[one, other] += 1
+            self._neighbour("replace", one, other, "lladdr", NOWHERE, "nud", "permanent")
         try:
-            for one, other in ways:
-                self._neighbour("replace", one, other, "lladdr", NOWHERE, "nud", "permanent")
             yield
         finally:
             for one, other in ways:
-                self._neighbour("del", one, other)
+                self._cuts[one, other] -= 1
+                if not self._cuts[one, other]:
+                    self._neighbour("del", one, other)
+
+    @contextmanager
+    def apart(self, ones: Sequence[str], others: Sequence[str]) -> Iterator[None]:
+        """Neither hears the other."""
+        with self.cut(ones, others), self.cut(others, ones):
+            yield
 
     def _neighbour(self, verb: str, sender: str, receiver: str, *words: str) -> None:
         device = "regent0" if sender == CLIENTS else "eth0"

@@ -82,12 +82,15 @@ def judge(
     run: Run, ledger: LedgerContent, stored: Iterable[tuple[int, int, int]], outages: Sequence[Mapping[str, Any]], *,
     calm: bool, promises: bool,
 ) -> None:
-    """Fill in what the ledger decides. `stored` are (queue, queue offset, sequence), each queue in order; with `calm` no call may fail."""
+    """Add to the run what one producer's ledger decides. `stored` are (queue, queue offset, sequence), each queue in order; with `calm` no call may fail."""
     everything = list(stored)
     corrupt = sum(one[2] == CORRUPT for one in everything)
     found = compare(ledger, (one for one in everything if one[2] != CORRUPT))
-    run.acknowledged, run.lost, run.duplicated = len(ledger.acknowledged), len(found.lost), found.duplicated
-    run.rto_ms = max((float(one["rto_ms"]) for one in outages), default=None)
+    run.acknowledged += len(ledger.acknowledged)
+    run.lost += len(found.lost)
+    run.duplicated += found.duplicated
+    times = [float(one["rto_ms"]) for one in outages] + ([] if run.rto_ms is None else [run.rto_ms])
+    run.rto_ms = max(times, default=None)
     wrong = [
         (found.lost and promises, f"lost: {', '.join(map(str, found.lost[:SHOWN]))}"),
         (corrupt, f"{corrupt} bodies are not as they were sent"),

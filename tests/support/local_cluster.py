@@ -35,12 +35,12 @@ def regent(*words: str, limit_s: float = VERB_LIMIT_S, environ: dict[str, str] |
     )  # fmt: skip
 
 
-def wait_until(condition: Callable[[], bool], what: str, limit_s: float = WAIT_S) -> None:
+def wait_until(condition: Callable[[], bool], what: str, limit_s: float = WAIT_S, poll_s: float = POLL_S) -> None:
     """Wait for a condition; fails after a time no healthy run needs."""
     deadline = time.monotonic() + limit_s
     while not condition():
         assert time.monotonic() < deadline, f"waited in vain for {limit_s:.0f} s until {what}"
-        time.sleep(POLL_S)
+        time.sleep(poll_s)
 
 
 class LocalCluster:
