@@ -7,9 +7,10 @@ up in the routes of the cluster's other clients.
 from __future__ import annotations
 
 import asyncio
+import os
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -45,11 +46,13 @@ class Member:
 class OwnSet:
     """Use as `with own_set(...) as brokers`."""
 
-    def __init__(self, cluster: BenchCluster, home: Path, name: str, replicas: int, flags: Sequence[str]) -> None:
+    def __init__(self, cluster: BenchCluster, home: Path, name: str, replicas: int, flags: Sequence[str],
+                 environ: Mapping[str, str] | None = None) -> None:  # fmt: skip
         self._cluster = cluster
         self._home = home
         self.name = name
         self._flags = list(flags)
+        self._environ = {**os.environ, **(environ or {})}
         self._first_port = pick_block(PORTS_EACH * replicas)
         self.members: list[Member] = []
 
@@ -64,7 +67,7 @@ class OwnSet:
         ]  # fmt: skip
         for controller in self._cluster.controllers:
             command += ["--controllers", controller]
-        member = Member(name, address, children.spawn(command, self._output(name), cwd=ROOT))
+        member = Member(name, address, children.spawn(command, self._output(name), self._environ, ROOT))
         self.members.append(member)
         self._cluster.wait(f"the start of {name}", lambda: bool((self.status(member) or {}).get("ready")), UP_WITHIN_S)
 
@@ -131,9 +134,11 @@ async def call(address: str, request: RemotingCommand) -> RemotingCommand:
 
 
 @contextmanager
-def own_set(cluster: BenchCluster, home: Path, name: str, replicas: int, *flags: str) -> Iterator[OwnSet]:
-    """A set of that many brokers, all of them in sync; stopped at the end."""
-    brokers = OwnSet(cluster, home, name, replicas, flags)
+def own_set(
+    cluster: BenchCluster, home: Path, name: str, replicas: int, *flags: str, environ: Mapping[str, str] | None = None,
+) -> Iterator[OwnSet]:
+    """A set of that many brokers, all of them in sync; stopped at the end. `environ` is added to what processes have."""
+    brokers = OwnSet(cluster, home, name, replicas, flags, environ)
     try:
         for number in range(replicas):
             brokers.start(number)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.bench.rows import (
     broker_send, controller_killed, controller_start, decisions, decisions_beside_java, fold_rate, ha_copy, log_leader, queryable_row,
-    rto_java, rto_killed_master, rto_paused_master, set_cost, slave_gap,
+    rto_java, rto_killed_master, rto_paused_master, set_cost, slave_gap, sync_flush,
 )  # fmt: skip
 from tests.bench.run_context import Row
 
@@ -22,6 +22,7 @@ ROWS = (
     Row("controller-start-long", "the same on 1 M and 10 M commands", controller_start.measure_long, long=True),
     Row("broker-send", "pipelined sends of 1 KiB at one broker, against Java, the store and an echo server", broker_send.measure),
     Row("broker-send-3", "the same at three brokers, all in sync, against Java", broker_send.measure_three),
+    Row("sync-flush", "64 producers, each message on the disk before its answer, against fdatasync alone and Java", sync_flush.measure),
     Row("log-leader", "the log's leader killed or paused on three Kafka nodes, seen by one who asks", log_leader.measure),
     Row("rto-java", "RTO of the released Java client, tuned and stock (tests/interop)", rto_java.measure, required=True),
     Row("queryable-row", "command to queryable row in Delta, against a bare append", queryable_row.measure),

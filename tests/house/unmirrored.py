@@ -27,4 +27,5 @@ TESTS_WITHOUT_MODULE: tuple[str, ...] = (
     "interop/test_interop_run.py",
     "interop/test_ledger.py",
     "bench/test_set_cost.py",
+    "bench/test_syncs.py",
 )

@@ -32,7 +32,7 @@ from tests.bench.samples import median
 MESSAGES = 50_000
 WINDOW = 512
 TURNS = 3
-WARM_UP, JAVA_WARM_UP = 20_000, 150_000
+WARM_UP, JAVA_WARM_UP = 10_000, 50_000
 PACED, PACED_PER_S = 6_000, 2_000.0
 SET_NAME = "bench-send"
 UP_WITHIN_S = 60.0
@@ -114,8 +114,8 @@ def turns(sets: Sequence[OwnSet | JavaBrokers], say: object) -> list[Sends]:
     for brokers in sets:
         brokers.create_topic(send_load.TOPIC)
         count = JAVA_WARM_UP if isinstance(brokers, JavaBrokers) else WARM_UP
-        warm = send_load.turn(brokers.wait_whole(), brokers.members, send_load.send_all, count, WINDOW)
-        say(f"{brokers.name} warmed up: {warm.per_s:.0f} messages/s")  # type: ignore[operator]
+        warm = send_load.warmed_up(brokers.wait_whole(), brokers.members, send_load.send_all, count, WINDOW)
+        say(f"{brokers.name} warmed up with {warm} messages")  # type: ignore[operator]
     for _ in range(TURNS):
         for brokers, sends in zip(sets, found, strict=True):
             master = brokers.wait_whole()
@@ -165,7 +165,8 @@ def _note(replicas: int, ours: Sends, java: Sends | None) -> str:
     rules = "all-ack, minInSyncReplicas 2" if replicas > 1 else "minInSyncReplicas 1"
     beside = f"; Java's broker: {java_brokers.JVM_NAMED}, RocketMQ's own defaults elsewhere, {java.refused} sends refused" if java else ""
     return (
-        f"median of {TURNS} turns of {MESSAGES}, ours and Java's in turn on the same cores after {WARM_UP} messages to warm up, Java's {JAVA_WARM_UP}; own "
+        f"median of {TURNS} turns of {MESSAGES}, ours and Java's in turn on the same cores, each warmed up until {JAVA_WARM_UP} more (ours "
+        f"{WARM_UP}) cost nearly what the last ones did; own "
         f"client in a process of its own, one connection, {WINDOW} under way, {rules}, flush in the background; ours {ours.refused} "
         f"refused{beside}"
     )
