@@ -8,7 +8,9 @@ Refuses to know: who leads and how a call is made.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+
+from msgspec.structs import replace
 
 from brokers.remoting.command import RemotingCommand
 from processors.admin_requests import COMMAND_BUILDERS

@@ -7,8 +7,10 @@ Refuses to know: who may lead (`leadership`), and what the requests say.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from brokers.remoting.codes import RequestCode, ResponseCode
 from brokers.remoting.command import RemotingCommand
@@ -160,7 +162,7 @@ class PeerDesk:
 
     @staticmethod
     def _waiter(waiter: Waiter, request: RemotingCommand) -> Waiter:
-        return replace(waiter, request=request)
+        return dataclasses.replace(waiter, request=request)
 
     def expire(self) -> list[Effect]:
         """2007 to those that nobody saw, *unknown* to those that a leader may have acted on."""

@@ -8,8 +8,9 @@ Refuses to know: repeats (`repeat_desk`), and the rates of sets that are known.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import cast
+
+from msgspec.structs import replace
 
 from brokers.remoting.codes import RequestCode, ResponseCode
 from events.commands import Command

@@ -6,7 +6,7 @@ Refuses to know: how a command is laid out in bytes, and which connection it cam
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from msgspec import Struct
 
 FLAG_RESPONSE = 1
 FLAG_ONEWAY = 2
@@ -17,8 +17,7 @@ PROTOCOL_VERSION = 479
 LANGUAGE = "PYTHON"
 
 
-@dataclass(slots=True)
-class RemotingCommand:
+class RemotingCommand(Struct, gc=False):
     """A frame's content. `ext` holds strings only, on both sides (1.2: Go refuses anything else)."""
 
     code: int
@@ -27,7 +26,7 @@ class RemotingCommand:
     language: str = LANGUAGE
     version: int = PROTOCOL_VERSION
     remark: str | None = None
-    ext: dict[str, str] = field(default_factory=dict)
+    ext: dict[str, str] = {}
     body: bytes = b""
     serialization: int = SERIALIZATION_JSON
 

@@ -11,7 +11,8 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from brokers.remoting.client import RemotingClient
 from brokers.remoting.codes import ResponseCode
