@@ -8,6 +8,7 @@ import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Random;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicLong;
 import org.apache.rocketmq.client.consumer.DefaultMQPushConsumer;
@@ -78,6 +79,7 @@ public final class InteropClient {
         int threads = Integer.parseInt(options.getOrDefault("threads", "4"));
         double perSecond = Double.parseDouble(options.getOrDefault("rate", "800"));
         byte[] body = new byte[Integer.parseInt(options.getOrDefault("body", "1024"))];
+        new Random(1).nextBytes(body); // else the client's compression would make little of a large one
         System.out.println("settings client=rocketmq-client-5.3.3 pollNameServerInterval=" + producer.getPollNameServerInterval()
             + " sendMsgTimeout=" + producer.getSendMsgTimeout()
             + " retryTimesWhenSendFailed=" + producer.getRetryTimesWhenSendFailed()

@@ -137,13 +137,13 @@ class Producer:
 class Consumer:
     """A push consumer from the first message on."""
 
-    def __init__(self, stage: Stage, name_servers: str, topic: str, *, settings: Mapping[str, str] = TUNED, name: str = "") -> None:
+    def __init__(self, stage: Stage, name_servers: str, topic: str, *, settings: Mapping[str, str] = TUNED, name: str = "", group: str = "") -> None:
         home = stage.work / "clients"
         home.mkdir(parents=True, exist_ok=True)
         self.received, self._output = home / f"{name or topic}-received.csv", home / f"{name or topic}-consumer.out"
         poll = [f"{key}={value}" for key, value in settings.items() if key == "pollMs"]
         command = ["java", *CLIENT_JVM, "-cp", stage.client_class_path, "InteropClient", "mode=consume", f"namesrv={name_servers}",
-                   f"topic={topic}", f"group=interop-{name or topic}", f"received={self.received}", *poll]
+                   f"topic={topic}", f"group={group or f'interop-{name or topic}'}", f"received={self.received}", *poll]
         self._process = children.spawn(command, self._output, cwd=home, wants_input=True)
 
     def wait_for(self, ledger: Sequence[LedgerRow], limit_s: float = CONSUME_WITHIN_S) -> list[Received]:
@@ -202,6 +202,18 @@ def read_back(stage: Stage, name_servers: str, topic: str, rows: Sequence[Ledger
     finally:
         consumer.stop()
     return ReadBack(len(acknowledged), acknowledged - {row[0] for row in got}, disorder(rows, got))
+
+
+def found_by_key(stage: Stage, name_servers: str, topic: str, keys: Sequence[int]) -> set[Received]:
+    """The messages that the brokers find by these keys, each key asked for by itself."""
+    home = stage.work / "clients"
+    home.mkdir(parents=True, exist_ok=True)
+    found, output = home / f"{topic}-found.csv", home / f"{topic}-query.out"
+    command = ["java", *CLIENT_JVM, "-cp", stage.client_class_path, "InteropClient", "mode=query", f"namesrv={name_servers}",
+               f"topic={topic}", f"keys={','.join(map(str, keys))}", f"found={found}"]
+    with output.open("ab") as said:
+        subprocess.run(command, cwd=home, stdout=said, stderr=said, stdin=subprocess.DEVNULL, timeout=CONSUME_WITHIN_S, check=False)
+    return {(int(key), int(queue), int(offset)) for key, queue, offset in (line.split(",") for line in found.read_text().splitlines())}
 
 
 def verdict(label: str, rows: list[LedgerRow], got: list[Received], kills: list[tuple[str, int]], client: list[str]) -> dict[str, Any]:
