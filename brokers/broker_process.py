@@ -133,7 +133,8 @@ class BrokerProcess:
         config, topics = self.config, self.tables.topics
         known = system_topics(config.cluster_name, config.broker_name, config.auto_create_topics)
         if topics.put([topic for topic in known if topics.get(topic.name) is None], self.clock.wall_ms()):
-            self.tables.save_topics()
+            self.tables.topics_file.save_now()
+        topics.text()  # written down once now, not when this broker becomes master
 
     def _make_service(self) -> None:
         config, tables, roles = self.config, self.tables, self.roles
@@ -284,10 +285,9 @@ class BrokerProcess:
         await self.client.close()
         await self.reporter.close()
         try:
-            self.tables.save_offsets()
-            self.tables.kept.save()
+            await self.tables.close()
         except OSError as error:
-            _log.error("consumer offsets cannot be written: %s", error)
+            _log.error("tables cannot be written: %s", error)
         self.replica.close()
 
 

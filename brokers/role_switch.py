@@ -13,7 +13,6 @@ from collections.abc import Callable, Mapping
 from brokers.config import BrokerConfig
 from brokers.ha_announce import Mastership
 from brokers.local_replica import LocalReplica
-from brokers.log.disk import is_full
 from brokers.log.errors import LogError
 from brokers.namesrv_client import NameServers, RouteEntry
 from brokers.replica.core import ReplicaCore
@@ -70,18 +69,9 @@ class RoleSwitch:
         else:
             self._name_servers.changed()
         if change.role == "MASTER":
-            self._save_topics()
+            self._tables.topics_file.save_soon()
         else:
             self._service.mastership_over()
-
-    def _save_topics(self) -> None:
-        """On a full disk it is done later: what the log holds of topics is found again at every mastership."""
-        try:
-            self._tables.save_topics()
-        except OSError as error:
-            if not is_full(error):
-                raise
-            _log.error("the topics cannot be written yet: %s", error)
 
     def other_members(self) -> dict[int, str]:
         """Remoting addresses of the other members, those about to join included; empty text for an unknown address."""

@@ -67,6 +67,6 @@ class Upkeep:
                 if self._store.spare.refill():
                     self._tables.save_late()
             except OSError as error:
-                _log.error("tables cannot be written yet: %s", error)
+                _log.error("the spare room cannot be set aside yet: %s", error)
             if self._store.dispatched_offset < self._store.confirm_offset:
                 self._confirmed(self._store.confirm_offset)

@@ -64,13 +64,13 @@ class JsonFile:
         except ValueError as error:
             raise LogError(f"{self.path}: {error}; restore the file, or remove it to start with an empty table") from None
 
-    def save(self, document: dict[str, object]) -> None:
+    def save(self, document: dict[str, object] | bytes) -> None:
         """Keeps the current file as `.bak`, then replaces it; each step is durable before the next. On any thread."""
         with self._lock:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             if self._worth_keeping and self.path.exists():
                 replace_file(self._backup, self.path.read_bytes())
-            replace_file(self.path, dumps(document))
+            replace_file(self.path, document if isinstance(document, bytes) else dumps(document))
             self._worth_keeping = True
 
 

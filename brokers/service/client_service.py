@@ -52,7 +52,8 @@ class ClientService:
         self._queries = QueryRequests(store, (lambda bad, found_by: None) if repairs is None else repairs.wanted)
         self.sends = make_sends(not_serving=self._not_serving, create_topic=changes.on_first_send, unheld_topics=changes.unheld)
         self._offsets = OffsetRequests(store, tables, clock)
-        self._topics = TopicRequests(tables, changes, clock, self._groups_changed)
+        self._topics = TopicRequests(tables, changes, clock)
+        changes.found(store.queue_ids())
         self._kept = KeptRequests(tables.kept, store, clock)
 
     def handlers(self) -> dict[int, Handler]:
@@ -96,15 +97,13 @@ class ClientService:
     def confirmed(self, confirm_offset: int) -> None:
         """Messages up to here may be read: put them into their queues and wake who waits."""
         for topic, queue_id, max_offset in self._store.dispatch_to(confirm_offset):
-            if self._tables.topics.get(topic) is None and self._roles.serving:
-                self._changes.restore([(topic, queue_id)])
+            self._changes.dispatched(topic, queue_id)
             self.pulls.dispatched(topic, queue_id, max_offset)
 
     def mastership_begins(self, master_epoch: int) -> None:
         """Before the role view says so: queues go on behind all of the log, the table knows every topic of it."""
         self._store.rebuild_queue_offsets()
         self._changes.mastership_begins()
-        self._changes.restore(self._store.queue_ids())
         self._tables.topics.mastership_began(master_epoch, self._clock.wall_ms())
 
     def mastership_over(self) -> None:
@@ -123,7 +122,7 @@ class ClientService:
         wall_ms = self._clock.wall_ms()
         fresh = [name for name in dict.fromkeys(names) if groups.ensure(name, wall_ms)]
         if fresh:
-            self._tables.save_groups()
+            self._tables.groups_file.save_soon()
         retry = [
             TopicConfig(RETRY_PREFIX + name, groups.retry_queues(name), groups.retry_queues(name))
             for name in fresh
@@ -131,11 +130,8 @@ class ClientService:
         ]
         if retry and topics.put(retry, wall_ms):
             self._changes.not_held_yet(retry)
-            self._tables.save_topics()
+            self._tables.topics_file.save_soon()
             self._routes_changed()
-
-    def _groups_changed(self) -> None:
-        self._tables.save_groups()
 
     async def run(self) -> None:
         """Time-outs of pulls and clients, for as long as the broker runs."""

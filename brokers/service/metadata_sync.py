@@ -74,7 +74,7 @@ class MetadataSync:
 
     def _groups(self, body: bytes) -> None:
         if self._tables.groups.take_over(SubscriptionGroups.from_wire(fastjson.loads(body))):
-            self._tables.save_groups()
+            self._tables.groups_file.save_soon()
 
 
 _PAGE = {

@@ -10,11 +10,11 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 
-from brokers.log.disk import is_full
 from brokers.log.json_files import CONSUMER_OFFSET_FILE, SUBSCRIPTION_GROUP_FILE, TOPICS_FILE, JsonFile
 from brokers.service.kept_files import KeptFiles
 from brokers.service.offsets import ConsumerOffsets
 from brokers.service.subscription_groups import SubscriptionGroups
+from brokers.service.table_writer import TableWriter
 from brokers.service.topics import TopicTable
 
 
@@ -23,40 +23,35 @@ class TableFiles:
 
     def __init__(self, store_dir: Path) -> None:
         folder = store_dir / "config"
-        self.unsaved: set[JsonFile] = set()
         self._offsets_lock = threading.Lock()
         self._offsets_taken = self._offsets_saved = 0
-        self._topics_file = JsonFile(folder / TOPICS_FILE)
+        topics, groups = JsonFile(folder / TOPICS_FILE), JsonFile(folder / SUBSCRIPTION_GROUP_FILE)
         self._offsets_file = JsonFile(folder / CONSUMER_OFFSET_FILE)
-        self._groups_file = JsonFile(folder / SUBSCRIPTION_GROUP_FILE)
-        self.topics = self._topics_file.decoded(TopicTable.from_wire) or TopicTable()
+        self.topics = topics.decoded(TopicTable.from_wire) or TopicTable()
         self.offsets = self._offsets_file.decoded(ConsumerOffsets.from_wire) or ConsumerOffsets()
-        self.groups = self._groups_file.decoded(SubscriptionGroups.from_wire) or SubscriptionGroups()
+        self.groups = groups.decoded(SubscriptionGroups.from_wire) or SubscriptionGroups()
+        self.topics_file = TableWriter(topics, lambda: self.topics.text().document())
+        self.groups_file = TableWriter(groups, lambda: self.groups.to_wire())
         self.kept = KeptFiles(folder)
 
-    def save_topics(self) -> None:
-        """Durable when it returns; OSError when the disk refuses."""
-        self._save(self._topics_file, self.topics.to_wire())
-
-    def save_groups(self) -> None:
-        """Durable when it returns, unless the disk is full: then `save_late` does it. OSError when it refuses otherwise."""
-        try:
-            self._save(self._groups_file, self.groups.to_wire())
-        except OSError as error:
-            if not is_full(error):
-                raise
-
     def save_late(self) -> None:
-        """What found no room when it changed. OSError when there still is none."""
-        if self._topics_file in self.unsaved:
-            self.save_topics()
-        if self._groups_file in self.unsaved:
-            self._save(self._groups_file, self.groups.to_wire())
+        """Try again what found no room when it changed."""
+        for writer in (self.topics_file, self.groups_file):
+            if writer.unsaved and not writer.is_writing:
+                writer.save_soon()
 
-    def _save(self, file: JsonFile, document: dict[str, object]) -> None:
-        self.unsaved.add(file)
-        file.save(document)
-        self.unsaved.discard(file)
+    async def close(self) -> None:
+        """Everything is on the disk; OSError when it refuses, then what could be written is."""
+        refused: OSError | None = None
+        for close in (self.topics_file.close, self.groups_file.close):
+            try:
+                await close()
+            except OSError as error:
+                refused = error
+        self.save_offsets()
+        self.kept.save()
+        if refused is not None:
+            raise refused
 
     def save_offsets(self) -> bool:
         """Write the consumer offsets when they changed; False when there was nothing to write."""
@@ -78,7 +73,7 @@ class TableFiles:
                 if number < self._offsets_saved:  # a later job was faster
                     return
                 try:
-                    self._save(self._offsets_file, document)
+                    self._offsets_file.save(document)
                 except OSError:
                     self.offsets.dirty = True
                     raise

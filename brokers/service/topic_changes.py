@@ -46,6 +46,7 @@ class TopicChanges:
         self._running: dict[str, asyncio.Future[Refusal | None]] = {}
         # Topics in the table that not every member is known to hold: no send to them may be acknowledged.
         self.unheld: set[str] = set()
+        self._unknown: set[tuple[str, int]] = set()  # queues with messages, of topics that the table did not hold then
 
     @property
     def under_way(self) -> int:
@@ -86,8 +87,9 @@ class TopicChanges:
 
     async def _put(self, configs: list[TopicConfig]) -> Refusal | None:
         try:
-            if self._tables.topics.put(configs, self._clock.wall_ms()) or self._tables.unsaved:
-                self._tables.save_topics()
+            if self._tables.topics.put(configs, self._clock.wall_ms()):
+                self._tables.topics_file.save_soon()
+            await self._tables.topics_file.until_saved()
         except (ValueError, OSError) as error:
             full = isinstance(error, OSError) and is_full(error)
             return Refusal(ResponseCode.SERVICE_NOT_AVAILABLE if full else ResponseCode.SYSTEM_ERROR, str(error))
@@ -100,7 +102,7 @@ class TopicChanges:
         """Remove a topic here and at the members; routes lose it only at the name server's own request (4.1)."""
         if self._tables.topics.remove(topic, self._clock.wall_ms()):
             self._tables.offsets.remove_topic(topic)
-            self._tables.save_topics()
+            await self._tables.topics_file.save()
             await self.agree()
 
     async def agree(self) -> bool:
@@ -141,6 +143,21 @@ class TopicChanges:
     def mastership_begins(self) -> None:
         """What an earlier mastership left unfinished is this one's no more: its table is what the set shall hold."""
         self.unheld.clear()
+        unknown, self._unknown = self._unknown, set()
+        self.restore(unknown)
+
+    def dispatched(self, topic: str, queue_id: int) -> None:
+        """A message of this queue may be read now. A slave's table may come later: what it lacks is noted for the day it
+        leads, which must not cost what grows with the number of queues."""
+        if self._roles.serving:
+            if self._tables.topics.get(topic) is None:
+                self.restore([(topic, queue_id)])
+        elif not self._tables.topics.has_queue(topic, queue_id):
+            self._unknown.add((topic, queue_id))
+
+    def found(self, queues: Iterable[tuple[str, int]]) -> None:
+        """These have messages, at the start of the process."""
+        self._unknown.update(queue for queue in queues if not self._tables.topics.has_queue(*queue))
 
     def restore(self, queues: Iterable[tuple[str, int]]) -> None:
         """Topics that the log holds and the table does not, which only a lost table or a late push explains."""
@@ -169,5 +186,5 @@ class TopicChanges:
             # An answer from before the last push: what is here is newer already.
             return True
         if mine.take_over(table):
-            self._tables.save_topics()
+            self._tables.topics_file.save_soon()
         return True

@@ -5,7 +5,7 @@ Responsible for: these answers (`broker-wire-and-storage.md` 2.11, 4.10). Refuse
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 from brokers.remoting import fastjson
 from brokers.remoting.codes import ResponseCode
@@ -26,11 +26,10 @@ _TOPICS_BODY = b'{"dataVersion":%b,"mappingDataVersion":%b,"topicConfigTable":%b
 
 
 class TopicRequests:
-    """`groups_changed()` is called after a change of the subscription groups."""
+    """The administration of one broker's tables."""
 
-    def __init__(self, tables: TableFiles, changes: TopicChanges, clock: Clock, groups_changed: Callable[[], None]) -> None:
+    def __init__(self, tables: TableFiles, changes: TopicChanges, clock: Clock) -> None:
         self._tables, self._changes, self._clock = tables, changes, clock
-        self._groups_changed = groups_changed
 
     async def create(self, _connection: Connection, request: RemotingCommand) -> RemotingCommand:
         """17."""
@@ -64,16 +63,18 @@ class TopicRequests:
         await self._changes.delete(topic)
         return request.reply()
 
-    def put_group(self, _connection: Connection, request: RemotingCommand) -> RemotingCommand:
+    async def put_group(self, _connection: Connection, request: RemotingCommand) -> RemotingCommand:
         """200."""
         try:
             fields = fastjson.loads(request.body)
             if not isinstance(fields, Mapping):
                 raise ValueError("the body is no object")
             if self._tables.groups.put(fields, self._clock.wall_ms()):
-                self._groups_changed()
+                await self._tables.groups_file.save()
         except ValueError as error:
             return request.reply(ResponseCode.INVALID_PARAMETER, remark=str(error))
+        except OSError as error:
+            return request.reply(ResponseCode.SYSTEM_ERROR, remark=f"the group is not on the disk yet: {error}")
         return request.reply()
 
     def dump_topics(self, _connection: Connection, request: RemotingCommand) -> RemotingCommand:
@@ -89,7 +90,7 @@ class TopicRequests:
         assert isinstance(table, dict)
         return request.reply(ext={"totalGroupNum": str(len(table))}, body=fastjson.dumps(fields))
 
-    def take_over(self, _connection: Connection, request: RemotingCommand) -> RemotingCommand:
+    async def take_over(self, _connection: Connection, request: RemotingCommand) -> RemotingCommand:
         """19010, from the master: success means that the table is on this replica's disk. A body without topics, only a
         version, asks whether those here are the same; 22 when not."""
         try:
@@ -98,6 +99,7 @@ class TopicRequests:
             if table is None:
                 return request.reply(ResponseCode.QUERY_NOT_FOUND, remark="this replica holds other topics")
             taken = self._changes.take_over(table, epoch)
+            await self._tables.topics_file.until_saved()
         except (BadField, ValueError, OSError) as error:
             return request.reply(ResponseCode.SYSTEM_ERROR, remark=str(error))
         if not taken:

@@ -146,6 +146,10 @@ class TopicTable:
     def get(self, topic: str) -> TopicConfig | None:
         return self.configs.get(topic)
 
+    def has_queue(self, topic: str, queue_id: int) -> bool:
+        config = self.configs.get(topic)
+        return config is not None and queue_id < config.queues
+
     def put(self, configs: Iterable[TopicConfig], wall_ms: int) -> bool:
         """Add or change topics; False when nothing changed. `ValueError` when the table is full."""
         fresh = {config.name: config for config in configs if self.configs.get(config.name) != config}
@@ -184,8 +188,7 @@ class TopicTable:
         """Configurations for topics that the log holds and this table does not: the log is the truth (design S10)."""
         highest: dict[str, int] = {}
         for topic, queue_id in queues:
-            config = self.configs.get(topic)
-            if config is None or config.queues <= queue_id:
+            if not self.has_queue(topic, queue_id):
                 highest[topic] = max(queue_id, highest.get(topic, 0))
         restored = []
         for topic, queue_id in sorted(highest.items()):
@@ -208,8 +211,9 @@ class TopicTable:
             known, texts = self._texts, {}
             for name, config in self.configs.items():
                 written = known.get(name)
-                same = written is not None and written[0] is config
-                texts[name] = written if same else (config, b"%b:%b" % (fastjson.dumps(name), fastjson.dumps(config.to_wire())))
+                if written is None or written[0] != config:
+                    written = (config, b"%b:%b" % (fastjson.dumps(name), fastjson.dumps(config.to_wire())))
+                texts[name] = written
             self._texts = texts
             self._text = b"{" + b",".join(texts[name][1] for name in sorted(texts)) + b"}"
         return TableText(fastjson.dumps(self.version.to_wire()), self._text)

@@ -62,6 +62,7 @@ class Desk:
         self._running.cancel()
         await self.client.close()
         await self.server.close()
+        await self.tables.close()
         self.store.close()
 
     @property

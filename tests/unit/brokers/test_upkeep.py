@@ -53,13 +53,13 @@ async def test_a_full_disk_ends_nothing_and_what_it_put_off_is_done_when_there_i
         end = store.log_end
         store.dispatch_to(end)  # no room for the queue's first file
         tables.groups.ensure("g", 1)
-        tables.save_groups()
+        tables.groups_file.save_soon()
         tasks = [asyncio.ensure_future(upkeep.flush_every(5)), asyncio.ensure_future(upkeep.make_good_every(5))]
         await until(lambda: upkeep._room_wanted, "the checkpoint finds no room")
         assert store.dispatched_offset == 0 and store.log.flushed_offset == end
         disk.free()
         await until(lambda: store.dispatched_offset == end, "the queue has its entry")
-        await until(lambda: not upkeep._room_wanted and not tables.unsaved, "all is written")
+        await until(lambda: not upkeep._room_wanted and not tables.groups_file.unsaved, "all is written")
         assert not told and not any(task.done() for task in tasks)
         for task in tasks:
             task.cancel()

@@ -2,10 +2,19 @@
 
 from pathlib import Path
 
+import pytest
+
+from brokers.log.consume_queue import ConsumeQueues
+from brokers.log.records import MessageFields, host_bytes
+from brokers.namesrv_client import RouteEntry, register_request
 from brokers.remoting.command import RemotingCommand
+from brokers.replica.store_port import complete_end
+from brokers.service.data_version import DataVersion
+from brokers.service.topics import TopicConfig, TopicTable
 from tests.support.brokers import send_request
 from tests.support.client_service import Desk
 
+HOST = host_bytes("127.0.0.1", 1)
 SERVED = {12, 33, 19011, 10, 310, 320, 11, 361, 14, 15, 29, 30, 31, 32, 34, 35, 38, 46, 41, 42, 17, 18, 215, 200, 21, 201, 43, 19010, 45, 402, 60, 61}
 
 
@@ -42,3 +51,28 @@ async def test_a_retry_topic_made_by_a_greeting_is_held_by_the_members_before_a_
         master.service.ensure_groups(["g"])
         assert (await master.ask(send_request("%RETRY%g", b"x"))).code == 0
         assert slave.tables.topics.get("%RETRY%g") is not None
+
+
+async def test_a_promotion_walks_neither_queues_nor_topics(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with Desk(tmp_path) as desk:
+        desk.follow("127.0.0.1:1", 1)
+        names = [f"topic-{number}" for number in range(500)]
+        desk.changes.take_over(TopicTable([TopicConfig(name, 2, 2) for name in names], DataVersion(1, 1, 9)), 1)
+        await desk.tables.topics_file.until_saved()
+        desk.store.put_many([[MessageFields(name, queue, b"x", b"", 1, HOST, HOST)] for name in names for queue in (0, 1)], 1)
+        desk.service.confirmed(desk.store.log_end)
+        desk.store.put(MessageFields("topic-0", 0, b"torn", b"", 1, HOST, HOST), 1)
+
+        def walked(*_: object) -> None:
+            raise AssertionError("walked")
+
+        for name in ("truncate", "last_physical", "__iter__"):
+            monkeypatch.setattr(ConsumeQueues, name, walked)
+        monkeypatch.setattr(TopicConfig, "to_wire", walked)
+        desk.store.truncate(desk.store.log_end - 1)  # a record whose last byte never came
+        desk.store.truncate(complete_end(desk.store, 1 << 20))
+        desk.lead(2)
+        entry = RouteEntry("c", "b", 0, "h:1", "h:2", 1, desk.tables.topics.text())
+        assert register_request(entry).body.count(b"topic-499") == 2
+        assert (await desk.ask(send_request("topic-7", b"y", 1))).ext["queueOffset"] == "1"
+        monkeypatch.undo()

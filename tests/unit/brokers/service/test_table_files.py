@@ -18,8 +18,8 @@ def test_tables_are_found_again(tmp_path: Path) -> None:
     files.topics.put([TopicConfig("T", 4, 4)], 5)
     files.groups.ensure("g", 5)
     files.offsets.commit("g", "T", 0, 7, 5)
-    files.save_topics()
-    files.save_groups()
+    files.topics_file.save_now()
+    files.groups_file.save_now()
     assert files.save_offsets() and not files.save_offsets()
     again = TableFiles(tmp_path)
     assert again.topics.get("T") == TopicConfig("T", 4, 4) and again.topics.version == files.topics.version
@@ -30,7 +30,7 @@ def test_a_torn_file_is_read_from_its_backup(tmp_path: Path) -> None:
     files = TableFiles(tmp_path)
     for name in ("A", "B"):
         files.topics.put([TopicConfig(name)], 5)
-        files.save_topics()
+        files.topics_file.save_now()
     (tmp_path / "config" / "topics.json").write_bytes(b'{"topicConfig')
     again = TableFiles(tmp_path)
     assert again.topics.get("A") is not None and again.topics.get("B") is None
@@ -58,7 +58,7 @@ def test_a_damaged_table_without_a_copy_is_refused_and_never_taken_for_an_empty_
         TableFiles(tmp_path)
 
 
-def test_what_a_full_disk_put_off_is_written_later(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_what_a_full_disk_put_off_is_written_later_and_at_the_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     files = TableFiles(tmp_path)
     files.topics.put([TopicConfig("T")], 5)
     files.groups.ensure("g", 5)
@@ -69,14 +69,16 @@ def test_what_a_full_disk_put_off_is_written_later(tmp_path: Path, monkeypatch: 
     with monkeypatch.context() as patched:
         patched.setattr(JsonFile, "save", full)
         with pytest.raises(OSError, match="planted"):  # a topic is acknowledged only when it is durable
-            files.save_topics()
-        files.save_groups()
+            await files.topics_file.save()
+        files.groups_file.save_soon()
         with pytest.raises(OSError, match="planted"):
-            files.save_late()
-    assert TableFiles(tmp_path).groups.get("g") is None and len(files.unsaved) == 2
+            await files.close()
+    assert TableFiles(tmp_path).groups.get("g") is None and files.topics_file.unsaved and files.groups_file.unsaved
     files.save_late()
-    again = TableFiles(tmp_path)
-    assert again.topics.get("T") is not None and again.groups.get("g") is not None and not files.unsaved
+    await files.topics_file.until_saved()
+    assert TableFiles(tmp_path).topics.get("T") is not None and not files.topics_file.unsaved
+    await files.close()
+    assert TableFiles(tmp_path).groups.get("g") is not None and not files.groups_file.unsaved
 
 
 def test_offsets_are_written_as_they_were_when_the_job_was_taken(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from brokers.log.records import MessageFields, host_bytes
 from brokers.remoting.codes import RequestCode
 from brokers.remoting.command import RemotingCommand
 from brokers.remoting.server import RemotingServer
@@ -12,6 +13,8 @@ from brokers.service import topics
 from brokers.service.topics import TopicConfig, TopicTable
 from tests.support.brokers import free_port, send_request, until
 from tests.support.client_service import Desk
+
+HOST = host_bytes("127.0.0.1", 1)
 
 
 async def test_a_first_send_waits_for_members_routes_and_disk(tmp_path: Path) -> None:
@@ -107,13 +110,31 @@ async def test_a_lost_mastership_ends_the_waiting(tmp_path: Path) -> None:
         assert (await waiting).code == 14 and master.store.log_end == 0
 
 
-async def test_topics_of_the_log_come_back_with_a_mastership(tmp_path: Path) -> None:
+async def test_topics_that_a_slave_read_before_it_knew_them_come_back_with_a_mastership(tmp_path: Path) -> None:
+    async with Desk(tmp_path) as desk:
+        desk.follow("127.0.0.1:1", 2)
+        for topic, queue_id in (("T", 0), ("T", 3), ("late", 0)):
+            desk.store.put(MessageFields(topic, queue_id, b"x", b"", 1, HOST, HOST), 1)
+        desk.service.confirmed(desk.store.log_end)
+        desk.tables.topics.put([TopicConfig("late", 1, 1)], 1)
+        desk.lead(3)
+        assert desk.tables.topics.get("T") == TopicConfig("T", 4, 4) and desk.tables.topics.get("late") == TopicConfig("late", 1, 1)
+        assert desk.changes.unheld == {"T"}
+
+
+async def test_topics_of_a_table_that_was_lost_come_back_and_deleted_ones_do_not(tmp_path: Path) -> None:
     async with Desk(tmp_path) as desk:
         desk.lead()
-        await desk.ask(send_request("T", b"x", 3))
-        desk.tables.topics.remove("T", 1)
+        for topic in ("T", "D"):
+            await desk.ask(send_request(topic, b"x", 3))
+        await desk.ask(RemotingCommand.request(215, {"topic": "D"}))
         desk.follow("127.0.0.1:1", 2)
         desk.lead(3)
+        assert desk.tables.topics.get("T") is not None and desk.tables.topics.get("D") is None
+    for file in (tmp_path / "config").glob("topics.json*"):
+        file.unlink()
+    async with Desk(tmp_path) as desk:
+        desk.lead(4)
         assert desk.tables.topics.get("T") == TopicConfig("T", 4, 4)
 
 
@@ -146,10 +167,9 @@ async def test_a_topic_that_found_no_room_is_not_remembered(tmp_path: Path, monk
 
 async def test_a_full_table_does_not_keep_a_replica_from_leading(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async with Desk(tmp_path) as desk:
-        desk.lead()
-        await desk.ask(send_request("T", b"x"))
-        desk.tables.topics.remove("T", 1)
-        monkeypatch.setattr(topics, "TOPICS_MAX", len(desk.tables.topics.configs))
         desk.follow("127.0.0.1:1", 2)
+        desk.store.put(MessageFields("T", 0, b"x", b"", 1, HOST, HOST), 1)
+        desk.service.confirmed(desk.store.log_end)
+        monkeypatch.setattr(topics, "TOPICS_MAX", len(desk.tables.topics.configs))
         desk.lead(3)
         assert desk.roles.serving and desk.tables.topics.get("T") is None
