@@ -110,7 +110,9 @@ class BrokerProcess:
         self.tables = TableFiles(config.store_dir)
         self.roles = RoleView()
         self.client = RemotingClient()
-        self.forwarder = Forwarder(self.roles, self.client, config.hold_without_master_ms)
+        self.forwarder = Forwarder(
+            self.roles, self.client, config.hold_without_master_ms, lambda peer: self.switch.is_replica(peer)
+        )  # fmt: skip
         boot = self.replica.boot
         self.reporter = EventReporter(config.kafka, config.cluster_name, config.broker_name, boot.incarnation, self.clock)
         self._tasks: list[asyncio.Future[None]] = []

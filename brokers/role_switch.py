@@ -86,6 +86,13 @@ class RoleSwitch:
         found = [self._roles.master_address] if self._roles.master_address and not self._roles.serving else []
         return list(dict.fromkeys([*found, *(address for address in self.other_members().values() if address)]))
 
+    def is_replica(self, peer: str) -> bool:
+        """Whether a connection from `peer` (host:port) comes from a host on which this set has a replica: one that the
+        controller knows, or that has an HA link here (a registered name need not be the address seen)."""
+        linked = [slave.address for slave in self._replica.ha_status().slaves if slave.broker_id is not None]
+        hosts = {address.rpartition(":")[0] for address in (*self._addresses().values(), *linked) if address}
+        return peer.rpartition(":")[0] in hosts
+
     def mastership(self) -> Mastership:
         """What this broker leads, for those of its replicas that have not found it yet."""
         core, config = self._core, self._config

@@ -21,6 +21,9 @@ from brokers.remoting.connection import Answer, ConnectFailed, Connection, Remot
 from brokers.service.role_view import RoleView
 
 FORWARDED_FOR = "regentForwardedFor"
+# How often a request was passed on, whoever says so: two brokers that take each other for the master and do not know each
+# other's address must not play ball with it.
+HOPS, HOPS_MAX = "regentHops", 2
 IN_FLIGHT_MAX = 10_000
 IN_FLIGHT_BYTES_MAX = 128 * 1024 * 1024
 CALL_TIMEOUT_MS = 3_000
@@ -40,13 +43,15 @@ class _NotDone(Exception):
 class Forwarder:
     """Forwards requests of any code. `forwarded` counts those that a master answered; `writing` are the writes under way.
 
-    Writes wait for the end of a hand-over also on the master itself.
+    Writes wait for the end of a hand-over also on the master itself. `is_replica(peer)`: whether a connection from that
+    address is one of a replica of this set; who else says for whom it asks is not believed.
     """
 
-    def __init__(self, roles: RoleView, client: RemotingClient, hold_ms: int) -> None:
+    def __init__(self, roles: RoleView, client: RemotingClient, hold_ms: int, is_replica: Callable[[str], bool]) -> None:
         self._roles = roles
         self._client = client
         self._hold_ms = hold_ms
+        self._is_replica = is_replica
         self._in_flight = 0
         self._in_flight_bytes = 0
         self.forwarded = 0
@@ -63,6 +68,8 @@ class Forwarder:
         """A handler that serves as master and otherwise finds one. `repeatable`: asking twice does no harm."""
 
         def handle(connection: Connection, request: RemotingCommand) -> Answer:
+            if FORWARDED_FOR in request.ext and not self._is_replica(connection.peer):
+                request = _as_its_own(request)
             if self._roles.serves(writes=writes):
                 return serve(connection, request)
             return self.handle(connection, request, serve, timeout_ms, repeatable=repeatable, writes=writes)
@@ -105,7 +112,7 @@ class Forwarder:
             if left_ms <= 0:
                 break
             master = self._roles.master_address
-            if FORWARDED_FOR in request.ext:
+            if FORWARDED_FOR in request.ext or _hops(request) >= HOPS_MAX:
                 await self._roles.wait_change(left_ms if master is None else min(left_ms, PASSED_ON_HOLD_MS))
                 if self._roles.master_address is not None:
                     break  # nothing was done with it: whoever passed it on hears of the new master as well
@@ -128,7 +135,7 @@ class Forwarder:
 
     async def _pass_on(self, master: str, connection: Connection, request: RemotingCommand, timeout_ms: int) -> RemotingCommand:
         """The master's answer. _NotDone when it certainly did nothing, RemotingError when that is not known."""
-        passed = replace(request, ext={**request.ext, FORWARDED_FOR: connection.peer})
+        passed = replace(request, ext={**request.ext, FORWARDED_FOR: connection.peer, HOPS: str(_hops(request) + 1)})
         try:
             if request.is_oneway:
                 await self._client.send_oneway(master, passed)
@@ -141,3 +148,13 @@ class Forwarder:
             raise _NotDone
         self.forwarded += 1
         return request.reply(answer.code, answer.ext, answer.body, answer.remark)
+
+
+def _as_its_own(request: RemotingCommand) -> RemotingCommand:
+    """The request of whoever sent it, not of whom it names."""
+    return replace(request, ext={key: value for key, value in request.ext.items() if key != FORWARDED_FOR})
+
+
+def _hops(request: RemotingCommand) -> int:
+    said = request.ext.get(HOPS, "0")
+    return int(said) if said in ("0", "1") else HOPS_MAX

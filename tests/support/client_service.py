@@ -38,7 +38,8 @@ class Desk:
         self.store = MessageStore(folder, StoreConfig(log_file_bytes=1 << 20, queue_file_bytes=20_000))
         self.tables = TableFiles(folder)
         self.tables.topics.put(system_topics("c", "b", True), 0)
-        self.forwarder = Forwarder(self.roles, self.client, hold_ms)
+        self.believes = True  # who connects is a replica of the set
+        self.forwarder = Forwarder(self.roles, self.client, hold_ms, lambda peer: self.believes)
         self.members: dict[int, str] = {}
         self.registrations = 0
         self.changes = TopicChanges(self.tables, self.roles, self.client, self.clock, lambda: self.members, self._register, True)

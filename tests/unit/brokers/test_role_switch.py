@@ -9,6 +9,7 @@ import pytest
 from brokers.local_replica import LocalReplica
 from brokers.remoting.client import RemotingClient
 from brokers.replica.effects import RoleChanged
+from brokers.replica.ha_status import HaStatus, SlaveSeen
 from brokers.role_switch import RoleSwitch
 from brokers.service.forward import Forwarder
 from brokers.service.role_view import RoleView
@@ -19,7 +20,7 @@ from tests.support.brokers import broker_config, until
 def switch_of(folder: Path) -> tuple[RoleSwitch, RoleView, LocalReplica]:
     config = broker_config(folder, ["127.0.0.1:1"])
     replica, roles = LocalReplica(config), RoleView()
-    forwarder = Forwarder(roles, RemotingClient(), 10)
+    forwarder = Forwarder(roles, RemotingClient(), 10, lambda peer: False)
     return RoleSwitch(config, roles, TableFiles(folder), replica, forwarder), roles, replica
 
 
@@ -34,6 +35,16 @@ async def test_the_master_has_id_0_in_routes_and_a_slave_its_own(tmp_path: Path)
     roles.changed(RoleChanged("SLAVE", 2, 1, "h:1", (1, 2), 2))
     entry = switch.route_entry()
     assert entry is not None and entry.broker_id == 2
+    replica.close()
+
+
+async def test_a_replica_is_known_by_its_registered_host_or_its_link(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    switch, _, replica = switch_of(tmp_path)
+    switch.attach(replica.make(2), lambda: {1: "10.0.0.1:10911", 2: "", 3: "broker-c:10911"}, lambda kind, fields: None)
+    assert switch.is_replica("10.0.0.1:40000") and not switch.is_replica("10.0.0.3:10911") and not switch.is_replica("")
+    slaves = (SlaveSeen("10.0.0.3:50000", 3, True, 0, 0, 0), SlaveSeen("10.0.0.9:50000", None, False, -1, -1, 0))
+    monkeypatch.setattr(replica, "ha_status", lambda: HaStatus(slaves))
+    assert switch.is_replica("10.0.0.3:40000") and not switch.is_replica("10.0.0.9:40000")
     replica.close()
 
 

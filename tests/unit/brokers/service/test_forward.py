@@ -3,6 +3,7 @@
 import asyncio
 from pathlib import Path
 
+from brokers.log.records import decode_messages
 from brokers.remoting.client import RemotingClient
 from brokers.remoting.command import RemotingCommand
 from brokers.remoting.server import Dispatcher, RemotingServer
@@ -52,6 +53,29 @@ async def test_a_forwarded_request_is_not_forwarded_again(tmp_path: Path) -> Non
         request = send_request("T", b"x")
         request.ext[FORWARDED_FOR] = "10.0.0.1:1"
         assert (await slave.ask(request)).code == 14 and master.store.log_end == 0
+
+
+async def test_a_stranger_cannot_speak_for_others(tmp_path: Path) -> None:
+    async with Desk(tmp_path / "m") as master, Desk(tmp_path / "s", hold_ms=20) as slave:
+        master.lead()
+        slave.follow(master.address)
+        for desk, count in ((master, 1), (slave, 2)):
+            desk.believes = False
+            request = send_request("T", b"x")
+            request.ext[FORWARDED_FOR] = "10.0.0.1:1"
+            assert (await desk.ask(request)).code == 0
+            (stored,) = decode_messages((await master.ask(pull_request("T", 0, count - 1))).body)
+            assert stored.fields.born_host[:4] == bytes((127, 0, 0, 1))
+
+
+async def test_two_that_take_each_other_for_the_master_do_not_play_ball(tmp_path: Path) -> None:
+    async with Desk(tmp_path / "a", hold_ms=20) as one, Desk(tmp_path / "b", hold_ms=20) as other:
+        one.follow(other.address)
+        other.follow(one.address)
+        for believes in (False, True):
+            one.believes = other.believes = believes
+            answer = await one.ask(send_request("T", b"x"))
+            assert (answer.code, answer.remark) == (14, NOT_MASTER_REMARK)
 
 
 async def test_a_master_that_cannot_be_reached_is_waited_for(tmp_path: Path) -> None:
