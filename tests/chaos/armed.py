@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from infra import children
+from tests.chaos import damage
 from tests.chaos.broker_stage import BrokerStage
 from tests.chaos.hits import NotAsItShouldBe
 from tests.chaos.kill_points import ARM, BOOT_ID, FIRED, GATE, JOURNAL
@@ -80,18 +81,22 @@ class Armed:
     # -- off and on -------------------------------------------------------------------------------------------------
 
     @contextmanager
-    def kept_off(self, *names: str) -> Iterator[None]:
-        """Whoever of them dies meanwhile begins again only at the end; then all run."""
+    def kept_off(self, *names: str, wait: bool = True) -> Iterator[None]:
+        """Whoever of them dies meanwhile begins again only at the end; then all run, unless nobody waits for that."""
         pids = {name: self.pid(name) for name in names}
-        gates = [self.folder(name) / GATE for name in names]
-        for gate in gates:
-            gate.touch()
+        for name in names:
+            (self.folder(name) / GATE).touch()
         try:
             yield
         finally:
-            for gate in gates:
-                gate.unlink(missing_ok=True)
-        self.stage.wait_restarted(pids)
+            for name in names:
+                self.open_gate(name)
+        if wait:
+            self.stage.wait_restarted(pids)
+
+    def open_gate(self, name: str) -> None:
+        """It may begin now."""
+        (self.folder(name) / GATE).unlink(missing_ok=True)
 
     @contextmanager
     def killed(self, *names: str) -> Iterator[None]:
@@ -110,6 +115,11 @@ class Armed:
     def _power_lost(self, name: str, kept: float) -> PowerLoss:
         (self.folder(name) / BOOT_ID).write_text(str(uuid.UUID(int=self.chance.getrandbits(128))))
         return lose_power(self.store(name), self.folder(name) / JOURNAL, self.chance, kept)
+
+    def newest_of(self, name: str) -> tuple[int, int]:
+        """Of the log's last whole message, which is on its disk for now: when it was stored (ms), and its number."""
+        found = list(damage.messages(self.store(name)))
+        return (damage.stored_ms(found[-1]), len(found)) if found else (0, 0)
 
     # -- what they said -------------------------------------------------------------------------------------------------
 

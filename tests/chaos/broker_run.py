@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from tests.chaos.armed import starter
 from tests.chaos.broker_stage import FAST_TIMERS, BrokerStage, flags
 from tests.chaos.line import Line, by_settings
 from tests.chaos.network import Network
@@ -38,6 +39,9 @@ def _play_group(
     home.mkdir()
     places = network.places() if network else {}
     places["broker"] = {"config": {**FAST_TIMERS, **settings}}
+    for name in BROKERS if lines[0].armed else ():
+        place = places.setdefault(name, {})
+        place["prefix"] = [*place.get("prefix", ()), *starter(home)]
     (home / "places.json").write_text(json.dumps(places))
     cluster = LocalCluster(home / "regent", *flags(network, home / "places.json"))
     try:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from infra import replica_logs
 from infra.workload.client import CALL_TIMEOUT_MS, POLL_MS, CallFailed
-from tests.chaos.hits import Hits, NotAsItShouldBe
+from tests.chaos.hits import Hits, NotAsItShouldBe, NotPossible
 from tests.chaos.line import Line
 from tests.chaos.network import Network
 from tests.chaos.verdict import Row, Run, judge
@@ -50,7 +50,11 @@ class BrokerStage(Hits):
             row.skipped = "needs root, or the right to make network namespaces"
             return row
         for number in range(1, (runs or line.runs) + 1):
-            run = self._run(line, number)
+            try:
+                run = self._run(line, number)
+            except NotPossible as error:
+                row.skipped = str(error)
+                return row
             row.runs.append(run)
             if run.problem:
                 return row

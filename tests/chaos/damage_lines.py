@@ -77,17 +77,16 @@ def tail_damaged(stage: BrokerStage) -> str:
         "zeros": lambda armed, store: damage.zero_last(store, armed.chance.randint(1, 20)),
         "garbage": lambda armed, store: damage.garbage_behind(store, armed.chance),
     }
-    hit = []
+    armed, hit = Armed(stage), []
     for number, (kind, spoil) in enumerate(kinds.items()):
         for of_master in (True, False):
-            armed = Armed(stage)
             victim = stage.master() if of_master else stage.slaves()[number % 2]
             with armed.killed(victim):
                 spoil(armed, armed.store(victim))
             stage.cluster.whole()
             stage.flows(20)
             hit.append(f"{kind} {'master' if of_master else 'slave'}")
-    return ", ".join(hit)
+    return f"{', '.join(hit)} (seed {armed.seed})"
 
 
 # -- bits --------------------------------------------------------------------------------------------------------------
@@ -124,8 +123,8 @@ def bits_of_all(stage: BrokerStage) -> str:
 
 def bits_while_down(stage: BrokerStage) -> str:
     """In confirmed bytes of a broker that is down: the start must not take what is left for all there was."""
+    armed = Armed(stage)
     for of_master in (True, False):
-        armed = Armed(stage)
         victim = stage.master() if of_master else stage.slaves()[0]
         below = _confirmed(stage, victim)
         with armed.killed(victim):
@@ -183,8 +182,8 @@ async def _read_from(stage: BrokerStage, address: str) -> int:
 
 def queue_bits(stage: BrokerStage) -> str:
     """In queue entries, of each replica in turn; the log is sound, and everything must be read."""
+    armed = Armed(stage)
     for name in stage.brokers:
-        armed = Armed(stage)
         with armed.killed(name):
             damage.flip_entries(armed.store(name), stage.load.topic, FLIPS, armed.chance)
         stage.cluster.whole()
@@ -194,9 +193,8 @@ def queue_bits(stage: BrokerStage) -> str:
 
 def file_bits(what: str, stage: BrokerStage) -> str:
     """In a small file beside the log, of the master and of a slave in turn."""
-    hit = []
+    armed, hit = Armed(stage), []
     for of_master in (True, False):
-        armed = Armed(stage)
         victim = stage.master() if of_master else stage.slaves()[0]
         with armed.killed(victim):
             for path in _files(armed.store(victim), what):
@@ -214,25 +212,25 @@ def _files(store: Path, what: str) -> list[Path]:
     return found
 
 
-def refused_until_restored(what: str, stage: BrokerStage) -> str:
-    """A file that cannot be made anew: the broker does not start with it and says why, the operator puts it back."""
+def identity_bits(stage: BrokerStage) -> str:
+    """It cannot be made anew: the broker does not start and says why, also when the file now speaks of another broker."""
     armed = Armed(stage)
     victim = stage.slaves()[0]
-    kept: dict[Path, bytes] = {}
-    with armed.kept_off(victim):
-        pid = {victim: armed.pid(victim)}
+    path = armed.store(victim) / "brokerIdentity"
+    sound = path.read_bytes()
+    stranger = sound.replace(SET.encode(), b"broker-b")
+    torn = sound[: sound.rindex(b"#")]
+    for content in (torn, stranger, bytes(byte ^ 0x80 for byte in sound)):
         before = armed.log_now(victim)
-        stage.kill(victim)
-        armed.wait_dead(pid)
-        for path in _files(armed.store(victim), what):
-            kept[path] = path.read_bytes()
-            damage.flip_used(path, FLIPS, armed.chance)
-        (armed.folder(victim) / "gate").unlink()
-        armed.must_say(before, victim, path.name)
-        stage.flows()
-        for path, data in kept.items():
-            path.write_bytes(data)
-    return f"{victim} refused to start with {what} until it was put back (seed {armed.seed})"
+        with armed.kept_off(victim):
+            armed.wait_dead(stage.kill(victim))
+            path.write_bytes(content)
+            armed.open_gate(victim)
+            armed.must_say(before, victim, "identity file" if content is stranger else path.name)
+            stage.flows()
+            path.write_bytes(sound)
+        stage.cluster.whole()
+    return f"{victim} refused to start with a torn identity file, one of another set and one that is not text, until it was put back"
 
 
 def _line(name: str, text: str, strike: object, **more: object) -> Line:
@@ -249,7 +247,7 @@ LINES = (
     _line("bits-index", "flipped bits in the key index", partial(file_bits, "index/*")),
     _line("bits-checkpoint", "flipped bits in the checkpoint", partial(file_bits, "checkpoint")),
     _line("bits-epochs", "flipped bits in the epoch file", partial(file_bits, "epochFileCheckpoint")),
-    _line("bits-identity", "flipped bits in the identity file", partial(refused_until_restored, "brokerIdentity")),
+    _line("bits-identity", "flipped bits in the identity file", identity_bits),
     _line("bits-slave", "flipped bits in confirmed messages of a slave", partial(bits_of_one, False), settings=SCRUBBED),
     _line("bits-master", "flipped bits in confirmed messages of the master", partial(bits_of_one, True), settings=SCRUBBED),
     _line("bits-all", "flipped bits in confirmed messages of every replica, each its own", bits_of_all, settings=SCRUBBED),

@@ -20,6 +20,10 @@ class NotAsItShouldBe(Exception):
     """A promise was not kept; the text is one line."""
 
 
+class NotPossible(Exception):
+    """This machine does not permit the blow; the text says what is wanting."""
+
+
 class Hits:
     """Blows at one cluster, by names of processes."""
 

@@ -39,10 +39,10 @@ class Line:
 
 
 def by_settings(lines: Sequence[Line]) -> list[tuple[Mapping[str, Any], list[Line]]]:
-    """Lines that can share a cluster, in the order of their first ones."""
+    """Lines that can share a cluster (the armed ones among themselves), in the order of their first ones."""
     groups: list[tuple[Mapping[str, Any], list[Line]]] = []
     for line in lines:
-        same = next((group for settings, group in groups if settings == line.settings), None)
+        same = next((group for settings, group in groups if (settings, group[0].armed) == (line.settings, line.armed)), None)
         if same is None:
             groups.append((line.settings, [line]))
         else:

@@ -38,7 +38,6 @@ class Recorder:
     def __init__(self, root: Path, journal: Path) -> None:
         self._root = f"{root.resolve()}/"
         self._fd = os.open(journal, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
-        self._at = os.fstat(self._fd).st_size
         self._lock = threading.RLock()
         self._real = {name: getattr(os, name) for name in ("open", "pwrite", "write", "replace", "fsync", "fdatasync")}
 
@@ -60,9 +59,7 @@ class Recorder:
 
     def _note(self, *record: object) -> None:
         data = marshal.dumps(record)
-        data = _LENGTH.pack(len(data)) + data
-        self._real["write"](self._fd, data)
-        self._at += len(data)
+        self._real["write"](self._fd, _LENGTH.pack(len(data)) + data)
 
     def _below(self, path: str) -> str | None:
         return path[len(self._root) :] if path.startswith(self._root) else None
@@ -133,7 +130,7 @@ class Recorder:
         if name is None:
             return real(fd)
         with self._lock:
-            until = self._at
+            until = os.fstat(self._fd).st_size
         real(fd)
         kind = FOLDER_SYNCED if os.path.isdir(self._root + name) else SYNCED
         with self._lock:
