@@ -2,14 +2,17 @@
 First full copies among brokers of both kinds: a replica with an empty disk joins under a master of the other kind.
 
 Responsible for: a log of many files, a broker of Regent that copies it from a Java master and a Java broker that copies it
-from a master of Regent, both while a stock producer sends, nothing lost, logs equal byte by byte.
-Refuses to know: who decides about masters, and what happens to a copy that is cut short.
+from a master of Regent, both while a stock producer sends, also when they are killed half way; nothing lost, logs equal
+byte by byte.
+Refuses to know: who decides about masters.
 """
 
 from __future__ import annotations
 
 import time
-from contextlib import ExitStack
+from collections.abc import Callable
+from contextlib import ExitStack, suppress
+from pathlib import Path
 
 from infra.problems import Problem
 from tests.interop.both_kinds import FILE_BYTES, Member, add, broker_set, equal_logs, java, log_end, make_master, ours
@@ -29,54 +32,94 @@ JAVA_SETTINGS = {"totalReplicas": "4"}
 
 def run(stage: Stage) -> list[Row]:
     """64 MiB between one of each kind; then one more of ours under the Java master, one more of Java under ours."""
-    with ExitStack() as stack, broker_set(stage, "copies", [java("java-1", **JAVA_SETTINGS), ours("ours-1")]) as brokers:
+    return _both_ways(stage, "copies", _joins_empty)
+
+
+def cut_short(stage: Stage) -> list[Row]:
+    """The same, but who copies is killed half way and started again."""
+    return _both_ways(stage, "cut-copies", _is_killed_half_way)
+
+
+def _both_ways(stage: Stage, name: str, joins: Callable[[Stage, ExitStack, JavaSet, Member], Row]) -> list[Row]:
+    with ExitStack() as stack, broker_set(stage, name, [java("java-1", **JAVA_SETTINGS), ours("ours-1")]) as brokers:
         javas, first = brokers.brokers
+        rows = []
         make_master(brokers, javas)
-        rows = [_written_first(stage, stack, brokers)]
-        tail = brokers.producer(stage, "CopyTail", PATIENT)
+        rows.append(_written_first(stage, stack, brokers))
+        tail = brokers.producer(stage, f"{name}-tail", PATIENT)
         stack.callback(tail.end)
-        rows += _joins_empty(stage, stack, brokers, tail, ours("ours-2"))
-        make_master(brokers, first)
-        rows += _joins_empty(stage, stack, brokers, tail, java("java-2", **JAVA_SETTINGS))
+        for master, newcomer in ((javas, ours("ours-2")), (first, java("java-2", **JAVA_SETTINGS))):
+            make_master(brokers, master)
+            tail.flows()
+            before = len(tail.rows())
+            rows.append(joins(stage, stack, brokers, newcomer))
+            rows.append(_flowed(tail, before))
         rows.append(loss_row(stage, brokers, tail))
         return [*rows, equal_logs(brokers), _nobody_anew(brokers)]
 
 
 def _written_first(stage: Stage, stack: ExitStack, brokers: JavaSet) -> Row:
     count = FIRST_BYTES // BODY_BYTES + 1
-    bulk = Producer(stage, brokers.name_servers, "CopyBulk", settings=BULK, rate=BULK_RATE_PER_S, count=count)
+    bulk = Producer(stage, brokers.name_servers, f"{brokers.name}-bulk", settings=BULK, rate=BULK_RATE_PER_S, count=count)
     stack.callback(bulk.end)
     bulk.wait(lambda rows: len(acknowledged_of(rows)) == count, f"{count} messages are acknowledged")
-    back = read_back(stage, brokers.name_servers, "CopyBulk", bulk.stop())
+    back = read_back(stage, brokers.name_servers, bulk.topic, bulk.stop())
     end = log_end(brokers.master())
     return Row(f"{FIRST_BYTES >> 20} MiB of messages first: acknowledged lost", f"{back}; {end} bytes of log", back.ok and end > FIRST_BYTES)
 
 
-def _joins_empty(stage: Stage, stack: ExitStack, brokers: JavaSet, tail: Producer, newcomer: Member) -> list[Row]:
-    """A member without a store joins while messages go on."""
-    tail.flows()
-    master, before = brokers.master(), len(tail.rows())
-    began = time.monotonic()
+def _joins_empty(stage: Stage, stack: ExitStack, brokers: JavaSet, newcomer: Member) -> Row:
+    """A member without a store joins."""
+    master, began = brokers.master(), time.monotonic()
     one = add(stage, stack, brokers, newcomer)
+    _in_sync(brokers, one)
+    what = f"{one.name}, empty, under {master.name}: in sync after"
+    return Row(what, f"{time.monotonic() - began:.1f} s; first file {_first_file(one)}, {len(_files(one))} files", _first_file(one) == 0)
+
+
+def _is_killed_half_way(stage: Stage, stack: ExitStack, brokers: JavaSet, newcomer: Member) -> Row:
+    """A member without a store joins, is killed in its second file, and goes on from there."""
+    master = brokers.master()
+    one = add(stage, stack, brokers, newcomer)
+    brokers.world.wait_until(lambda: _second_file_begun(one), f"{one.name} copies its second file", COPIED_WITHIN_S)
+    one.kill()
+    at, of = log_end(one), log_end(master)
+    stage.say(f"kill -9 {one.name}, which has {at} bytes of {of}")
+    one.start(wait=False)
+    _in_sync(brokers, one)
+    return Row(f"{one.name}, killed half way under {master.name}: in sync", f"killed at {at} of {of} bytes", FILE_BYTES <= at < of)
+
+
+def _in_sync(brokers: JavaSet, one: Replica) -> None:
     try:
-        brokers.wait(f"{one.name} is in sync under {master.name}", lambda view: one.broker_id in view.in_sync, COPIED_WITHIN_S)
+        brokers.wait(f"{one.name} is in sync", lambda view: one.broker_id in view.in_sync, COPIED_WITHIN_S)
     except Problem as problem:
         raise Problem(problem.what, " | ".join(one.logs(5))) from None
-    took_s = time.monotonic() - began
+
+
+def _flowed(tail: Producer, before: int) -> Row:
+    """No send failed meanwhile; with one member more, they go on."""
     sent = tail.rows()[before:]
     tail.flows()
     gap = max((b.end_ms - a.end_ms for a, b in zip(sent, sent[1:], strict=False)), default=0)
     failed = sum(row.outcome != "SEND_OK" for row in sent)
-    what = f"{one.name}, empty, under {master.name}: in sync after"
-    return [
-        Row(what, f"{took_s:.1f} s; first file {_first_file(one)}, {len(list(one.store.glob('commitlog/*')))} files", _first_file(one) == 0),
-        Row("messages sent during that copy", f"{len(sent)}, {failed} failed, longest gap {gap} ms", bool(sent) and not failed),
-    ]
+    return Row("messages sent during that copy", f"{len(sent)}, {failed} failed, longest gap {gap} ms", bool(sent) and not failed)
+
+
+def _files(one: Replica) -> list[Path]:
+    return sorted(path for path in one.store.glob("commitlog/*") if path.stat().st_size == FILE_BYTES)
 
 
 def _first_file(one: Replica) -> int:
     """Start of its first log file; -1 where there is none."""
-    return min((int(path.name) for path in one.store.glob("commitlog/*") if path.stat().st_size == FILE_BYTES), default=-1)
+    return int(_files(one)[0].name) if _files(one) else -1
+
+
+def _second_file_begun(one: Replica) -> bool:
+    """Files are made ahead: there is a first byte."""
+    with suppress(IndexError), _files(one)[1].open("rb") as file:
+        return any(file.read(8))
+    return False
 
 
 def _nobody_anew(brokers: JavaSet) -> Row:
