@@ -31,6 +31,7 @@ from brokers.log.commit_log import LogError
 from brokers.log.store import MessageStore
 from brokers.membership import Membership, MembershipHooks, MembershipTimers, RegistrationRefused
 from brokers.namesrv_client import NameServers
+from brokers.predecessor import once_free
 from brokers.remoting.client import RemotingClient
 from brokers.remoting.codes import RequestCode
 from brokers.remoting.command import RemotingCommand
@@ -73,7 +74,7 @@ async def run(config: BrokerConfig) -> int:
         loop.add_signal_handler(number, stopping.set)
     broker = None
     try:
-        broker = _opened(config)
+        broker = await once_free(partial(_opened, config))
         await broker.start()
         await broker.run_until(stopping)
     except (StartRefused, RegistrationRefused, IdentityFileError, EpochFileError, LogError) as error:
@@ -89,7 +90,7 @@ async def run(config: BrokerConfig) -> int:
     return EXIT_OK
 
 
-def _opened(config: BrokerConfig) -> BrokerProcess:
+async def _opened(config: BrokerConfig) -> BrokerProcess:
     try:
         return BrokerProcess(config)
     except OSError as error:
@@ -199,7 +200,7 @@ class BrokerProcess:
         limits = Limits(partial_frame_ms=self.config.partial_frame_timeout_ms)
         closed = self.service.connection_closed
         server = RemotingServer(self._dispatcher, host=host, port=port, on_close=closed, limits=limits)
-        await server.start()
+        await once_free(server.start)
         self._servers.append(server)
 
     def _identity_known(self, broker_id: int) -> None:

@@ -10,6 +10,7 @@ the loop, so the owner's steps never nest.
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
 import socket
 from collections import deque
@@ -24,6 +25,8 @@ QUEUE_LOW_PACKETS = 16
 QUEUE_PACKETS_MAX = 10_000
 CONNECT_TIMEOUT_MS = 1000
 LISTEN_BACKLOG = 64
+ACCEPT_PAUSE_MS = 200
+NO_ROOM = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 
 
 class FileRangeLike(Protocol):
@@ -199,16 +202,23 @@ class HaTransport:
             listener.close()
             raise
         self._listener = listener
-        self.loop.add_reader(listener.fileno(), self._on_acceptable)
+        self._accept()
         return listener.getsockname()[1]
 
     def _on_acceptable(self) -> None:
         assert self._listener is not None
         try:
             sock, _ = self._listener.accept()
-        except OSError:  # the peer is gone again, or no descriptors are left: the next one may do
-            return
+        except OSError as error:
+            if error.errno in NO_ROOM:  # who waits to be accepted makes the listener readable without end
+                self.loop.remove_reader(self._listener.fileno())
+                self.loop.call_later(ACCEPT_PAUSE_MS / 1000, self._accept)
+            return  # else the peer is gone again
         self._add(sock, outbound=False)
+
+    def _accept(self) -> None:
+        if self._listener is not None:
+            self.loop.add_reader(self._listener.fileno(), self._on_acceptable)
 
     def connect(self, address: str) -> None:
         """Connect to "host:port"; an attempt under way is given up. Ends in on_opened or

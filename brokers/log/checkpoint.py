@@ -129,8 +129,12 @@ class AbortMarker:
         sync_directory(self._path.parent)
 
 
+class StoreInUse(LogError):
+    """Another process has the store's folder."""
+
+
 class StoreLock:
-    """Holds the `lock` file of a store folder. LogError when another process has it."""
+    """Holds the `lock` file of a store folder. StoreInUse when another process has it."""
 
     def __init__(self, root: Path) -> None:
         path = root / "lock"
@@ -141,7 +145,7 @@ class StoreLock:
             fcntl.lockf(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             os.close(self._fd)
-            raise LogError(f"{root} is in use by another broker process: stop it, or choose another store folder") from None
+            raise StoreInUse(f"{root} is in use by another broker process: stop it, or choose another store folder") from None
         os.pwrite(self._fd, b"lock", 0)
 
     @property

@@ -1,5 +1,6 @@
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -48,6 +49,18 @@ def test_stop_ends_a_child_that_does_not_listen_together_with_what_it_started(tm
     grandchild = int(output.read_text())
     assert children.stop(child, 0.2) == -9
     wait_until_gone(grandchild)
+
+
+def test_a_child_has_no_socket_of_its_parent(tmp_path: Path) -> None:
+    """Else a port would stay open after its process died, and a probe would find it there."""
+    with socket.create_server(("127.0.0.1", 0)) as listening, socket.create_connection(listening.getsockname()) as linked:
+        child = children.spawn(SLEEP, tmp_path / "out", wants_input=True)
+        mine = {os.readlink(f"/proc/self/fd/{one.fileno()}") for one in (listening, linked)}
+        theirs = {os.readlink(path) for path in Path(f"/proc/{child.pid}/fd").iterdir()}
+        assert len(mine) == 2 and not mine & theirs
+    assert child.stdin is not None
+    child.stdin.close()
+    children.stop_all([child], 0.0)
 
 
 def test_the_stamp_tells_a_process_from_another_with_the_same_number(tmp_path: Path) -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
+import resource
 import socket
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
@@ -189,3 +191,37 @@ async def test_nothing_stays_open_after_close(tmp_path: Path) -> None:
     server.close()
     client.close()
     assert len(os.listdir("/proc/self/fd")) == before
+
+
+async def test_without_descriptors_it_waits_and_does_not_spin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(under_test, "ACCEPT_PAUSE_MS", 20)
+    server = Owner(tmp_path / "server")
+    turns = 0
+    acceptable = server.transport._on_acceptable
+
+    def counted() -> None:
+        nonlocal turns
+        turns += 1
+        acceptable()
+
+    monkeypatch.setattr(server.transport, "_on_acceptable", counted)
+    port = server.transport.listen("127.0.0.1", 0)
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    spent: list[int] = []
+    with socket.create_connection(("127.0.0.1", port)):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (max(map(int, os.listdir("/proc/self/fd"))) + 1, limits[1]))
+        try:
+            with contextlib.suppress(OSError):
+                while True:
+                    spent.append(os.dup(0))
+            rounds = 0
+            while turns < 3:
+                rounds += 1
+                await asyncio.sleep(0)
+            assert not server.opened and rounds > 3 * turns
+        finally:
+            for number in spent:
+                os.close(number)
+            resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+        await until(lambda: server.opened)
+    server.close()
