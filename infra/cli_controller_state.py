@@ -164,6 +164,8 @@ def notes_of(one: Document) -> list[str]:
         notes.append("NO MASTER")
     elif not any(replica["id"] == one["master"] and replica["alive"] for replica in one["replicas"]):
         notes.append("MASTER NOT ALIVE")
+    if needed := one.get("operator_needed"):
+        notes.append(f"OPERATOR NEEDED: {needed['reason']}. Way out: {needed['way_out']}")
     if one.get("at_risk"):
         notes.append("AT RISK: elected without all that was acknowledged")
     if one.get("master_restarted"):

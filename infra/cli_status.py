@@ -65,7 +65,9 @@ def _set_lines(name: str, one: Mapping[str, Any]) -> list[str]:
         rows.append((f"  {member['id']}", member["address"], _yes(member["alive"]), _yes(member["in_set"]),
                      _yes(member["clean"]), str(member["epoch"]), str(member.get("end_offset", member["max_offset"])),
                      str(member["confirm_offset"])))
-    return [head, *table(rows)]
+    needed = one.get("operator_needed")
+    wanted = [f"OPERATOR NEEDED for set {name}: {needed['reason']}. Way out: {needed['way_out']}"] if needed else []
+    return [head, *table(rows), *wanted]
 
 
 def _yes(value: object) -> str:

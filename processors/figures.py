@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from processors.core_context import CoreContext
+from processors.operator_needed import operator_needed
 
 ROLE_UNKNOWN, ROLE_CANDIDATE, ROLE_FOLLOWER, ROLE_LEADER = 0, 1, 2, 3
 """The values of RocketMQ's metric `role`."""
@@ -31,6 +32,7 @@ class Figures:
     sets: int
     sets_without_master: int
     sets_at_risk: int
+    sets_operator_needed: int
     unclaimed_ids: int
     silence_max_ms: int
 
@@ -46,10 +48,11 @@ def figures_of(context: CoreContext, end_offset: int, published_offset: int, pen
     role = ROLE_LEADER if context.is_active else ROLE_FOLLOWER if leader_known else ROLE_CANDIDATE
     living: Counter[tuple[str, str]] = Counter()
     sets = [one for one in state.sets.values() if not one.tombstone]
-    silence, unclaimed = 0, 0
+    silence, unclaimed, needed = 0, 0, 0
     for number, one in enumerate(sets):
         if number % SETS_AT_ONCE == 0 and number:
             yield None
+        needed += operator_needed(one, context) is not None
         for replica in one.replicas:
             alive = context.is_alive(one, replica)
             living[one.cluster_name, one.broker_name] += alive
@@ -70,6 +73,7 @@ def figures_of(context: CoreContext, end_offset: int, published_offset: int, pen
         sets=len(sets),
         sets_without_master=sum(one.master_broker_id is None for one in sets),
         sets_at_risk=sum(context.is_at_risk(one.broker_name) for one in sets),
+        sets_operator_needed=needed,
         unclaimed_ids=unclaimed,
         silence_max_ms=silence,
     )

@@ -121,6 +121,8 @@ class _Page(Collector):
         yield _gauge("regent_broker_sets", "Broker sets known", figures.sets)
         yield _gauge("regent_broker_sets_without_master", "Of these, without a master", figures.sets_without_master)
         yield _gauge("regent_broker_sets_at_risk", "Of these, with a master that may lack acknowledged messages", figures.sets_at_risk)
+        waiting = "Of these, in which nobody can be elected without a person's decision or deed"
+        yield _gauge("regent_broker_sets_operator_needed", waiting, figures.sets_operator_needed)
         yield _gauge("regent_unclaimed_ids", "Broker ids given out and never registered", figures.unclaimed_ids)
         yield _gauge("regent_heartbeat_silence_max_seconds", "Longest silence of a replica that counts as alive", figures.silence_max_ms / 1000)
 

@@ -15,6 +15,7 @@ from heapq import nsmallest
 from processors import settings_in_force
 from processors.core_context import CoreContext
 from processors.liveness import DEFAULT_PRIORITY
+from processors.operator_needed import operator_needed
 from processors.state import BrokerSet, Replica
 
 RepeatsOf = Callable[[str], list[dict[str, object]]]
@@ -133,8 +134,10 @@ def controllers(context: CoreContext) -> list[dict[str, object]]:
 def _set(
     broker_set: BrokerSet, context: CoreContext, repeats: list[dict[str, object]]
 ) -> dict[str, object]:
+    needed = operator_needed(broker_set, context)
     return {
         "cluster": broker_set.cluster_name,
+        "operator_needed": None if needed is None else {"reason": needed.reason, "way_out": needed.way_out},
         "tombstone": broker_set.tombstone,
         "next_broker_id": broker_set.next_broker_id,
         "master": broker_set.master_broker_id,

@@ -11,6 +11,7 @@ from brokers.remoting.command import RemotingCommand
 from processors.core_context import CoreContext
 from processors.gateway import Fields
 from processors.liveness import Liveness
+from processors.operator_needed import operator_needed
 from processors.state import BrokerSet, Replica
 
 
@@ -59,14 +60,14 @@ def _sets(context: CoreContext, name: str) -> dict[str, object]:
     return {
         "sets_known": len(known),
         "sets": {
-            one.broker_name: _set_document(one, context.liveness, context.now_ms)
+            one.broker_name: _set_document(one, context)
             for one in sorted(shown, key=lambda one: one.broker_name)
         },
     }
 
 
-def _set_document(broker_set: BrokerSet, liveness: Liveness, now_ms: int) -> dict[str, object]:
-    master = broker_set.master()
+def _set_document(broker_set: BrokerSet, context: CoreContext) -> dict[str, object]:
+    master, needed = broker_set.master(), operator_needed(broker_set, context)
     return {
         "cluster": broker_set.cluster_name,
         "master": broker_set.master_broker_id,
@@ -74,7 +75,8 @@ def _set_document(broker_set: BrokerSet, liveness: Liveness, now_ms: int) -> dic
         "master_epoch": broker_set.master_epoch,
         "sync_state_set": list(broker_set.sync_state_set),
         "sync_state_set_epoch": broker_set.sync_state_set_epoch,
-        "members": [_member(broker_set, replica, liveness, now_ms) for replica in broker_set.replicas],
+        "operator_needed": None if needed is None else {"reason": needed.reason, "way_out": needed.way_out},
+        "members": [_member(broker_set, replica, context.liveness, context.now_ms) for replica in broker_set.replicas],
     }
 
 

@@ -50,3 +50,11 @@ def test_a_broker_that_may_lose_what_it_acknowledged_is_named() -> None:
     processes = [{**PROCESS, "name": name, "status": {"ack_mode": mode}} for name, mode in modes.items()]
     text = "\n".join(cli_status.render({**VIEW, "processes": processes}))
     assert "broker-a-2 acknowledges in mode count 2 (may lose)" in text and "broker-a-1 acknowledges" not in text
+
+
+def test_a_set_that_waits_for_an_operator_says_what_to_do() -> None:
+    ((name, one),) = VIEW["sets"].items()  # type: ignore[attr-defined]
+    waiting = {**one, "operator_needed": {"reason": "nobody lives", "way_out": "start replica 1"}}
+    text = "\n".join(cli_status.render({**VIEW, "sets": {name: waiting}}))
+    assert f"OPERATOR NEEDED for set {name}: nobody lives. Way out: start replica 1" in text
+    assert "OPERATOR" not in "\n".join(cli_status.render(VIEW))

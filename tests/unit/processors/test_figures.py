@@ -40,6 +40,13 @@ def test_replicas_that_are_gone_do_not_count_and_their_silence_neither() -> None
     assert dict(found.living) == {("C", "a"): 1} and found.silence_max_ms <= 25
 
 
+def test_sets_that_wait_for_an_operator_are_counted() -> None:
+    rig = Rig().lead().three()
+    assert of(rig).sets_operator_needed == 0
+    rig.pass_time(20_000)
+    assert of(rig).sets_operator_needed == 1
+
+
 def test_an_id_that_nobody_claimed_is_counted() -> None:
     rig = Rig().lead()
     names = {"clusterName": "C", "brokerName": "a"}

@@ -13,7 +13,7 @@ JAVA = Path(__file__).resolve().parents[2] / "golden/controller/java-5.3.3-metri
 WHO = {"address": "127.0.0.1:30038", "group": "interop", "peer_id": "n0", "rack": "7", "zone": "a"}
 FIGURES = Figures(
     role=3, term=4, rules_version=2, leader_known=True, applied_offset=10, end_offset=13, published_offset=9, pending=2,
-    living={("C", "a"): 3}, sets=1, sets_without_master=0, sets_at_risk=0, unclaimed_ids=1, silence_max_ms=250,
+    living={("C", "a"): 3}, sets=1, sets_without_master=0, sets_at_risk=0, sets_operator_needed=1, unclaimed_ids=1, silence_max_ms=250,
 )  # fmt: skip
 
 
@@ -68,7 +68,7 @@ def test_ours_are_named_regent() -> None:
     assert values() == {
         "regent_term": 4, "regent_rules_version": 2, "regent_leader_known": 1, "regent_applied_offset": 10, "regent_log_lag_records": 2,
         "regent_published_offset": 9, "regent_pending_commands": 2, "regent_broker_sets": 1, "regent_broker_sets_without_master": 0,
-        "regent_broker_sets_at_risk": 0, "regent_unclaimed_ids": 1, "regent_heartbeat_silence_max_seconds": 0.25,
+        "regent_broker_sets_at_risk": 0, "regent_broker_sets_operator_needed": 1, "regent_unclaimed_ids": 1, "regent_heartbeat_silence_max_seconds": 0.25,
         "regent_snapshot_offset": 8, "regent_snapshot_age_seconds": 12.5, "regent_repeated_refusals_total": 0,
         "regent_rate_limited_total": 0, "regent_unrecorded_refusals_total": 0,
             "regent_strange_peer_words_total": 0,

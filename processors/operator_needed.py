@@ -1,0 +1,73 @@
+"""
+Whether a set waits for a person, and what that person can do.
+
+Responsible for telling a set in which nobody can be elected by the rules from one that helps itself, and for naming the way
+out. Refuses to know who is asked for it, and every rule of an election: `elect` is asked what it would decide now.
+"""
+
+from msgspec import Struct
+
+from processors.core_context import CoreContext
+from processors.elect import by_length, elect
+from processors.elect_candidates import Candidate, assess
+from processors.rules import rules_of
+from processors.state import NO_BROKER_ID, BrokerSet
+
+
+class OperatorNeeded(Struct, frozen=True, gc=False):
+    """Why nothing will happen by itself, and the command or deed that ends it."""
+
+    reason: str
+    way_out: str
+
+
+def operator_needed(broker_set: BrokerSet, context: CoreContext) -> OperatorNeeded | None:
+    """None while the set has a live master, can elect one, or never had one."""
+    if broker_set.tombstone or not broker_set.has_had_master:
+        return None
+    candidates = assess(broker_set, context.liveness.evidence(broker_set, context.now_ms))
+    master = broker_set.master_broker_id
+    if master is not None and any(one.broker_id == master and one.is_alive for one in candidates):
+        return None
+    state = context.state
+    would = elect(
+        broker_set, candidates, broker_id=NO_BROKER_ID, designate=False, unclean_allowed=state.unclean_allowed,
+        rules=rules_of(state.rules_version),
+    )  # fmt: skip
+    return None if would.master_kept or would.winner is not None else _needed(broker_set, candidates)
+
+
+def _needed(broker_set: BrokerSet, candidates: tuple[Candidate, ...]) -> OperatorNeeded:
+    name, unclean = broker_set.broker_name, broker_set.unclean_members
+    wanted = broker_set.sync_state_set or unclean
+    missing = [one.broker_id for one in candidates if one.broker_id in wanted and not _is_present(one)]
+    best = _longest(candidates, unclean if not broker_set.sync_state_set else None)
+    start = f"start {_replicas(missing or list(wanted))} with {'its' if len(missing) == 1 else 'their'} own data"
+    if best is None:
+        return OperatorNeeded(f"none of {_replicas(list(wanted))} is alive", start)
+    elect_best = f"regent controller elect {name} {best}"
+    if not broker_set.sync_state_set:
+        reason = f"all members ({_ids(unclean)}) lost power or a disk, and {_replicas(missing)} did not come back"
+        return OperatorNeeded(reason, f"{start}, or, if that cannot be: {elect_best} (acknowledged messages may be missing)")
+    allow = "regent controller config set enableElectUncleanMaster=true"
+    reason = f"no member of the SyncStateSet ({_ids(broker_set.sync_state_set)}) is alive"
+    return OperatorNeeded(
+        reason, f"{start}, or, if that cannot be: {allow}, then {elect_best} (acknowledged messages may be missing)"
+    )
+
+
+def _longest(candidates: tuple[Candidate, ...], among: tuple[int, ...] | None) -> int | None:
+    present = [one for one in candidates if _is_present(one) and (among is None or one.broker_id in among)]
+    return min(present, key=by_length).broker_id if present else None
+
+
+def _is_present(candidate: Candidate) -> bool:
+    return candidate.is_alive and candidate.replica.is_registered
+
+
+def _replicas(ids: list[int]) -> str:
+    return f"replica{'s' if len(ids) > 1 else ''} {_ids(ids)}"
+
+
+def _ids(ids: list[int] | tuple[int, ...]) -> str:
+    return ",".join(map(str, ids))

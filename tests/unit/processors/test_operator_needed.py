@@ -1,0 +1,66 @@
+"""When a set waits for a person, and what it says that person can do."""
+
+from __future__ import annotations
+
+import json
+
+from processors.operator_needed import OperatorNeeded, operator_needed
+from tests.support.controller_rig import SET, Rig
+
+
+def needed(rig: Rig) -> OperatorNeeded | None:
+    return operator_needed(rig.state.sets[SET], rig.core._context)
+
+
+def only(rig: Rig, *living: int) -> Rig:
+    """Time passes with heartbeats of these only."""
+    for _ in range(20):
+        rig.pass_time(500)
+        for broker in living:
+            rig.heartbeat(broker, 100 + broker)
+    return rig
+
+
+def test_a_set_that_helps_itself_needs_nobody() -> None:
+    rig = Rig().lead()
+    rig.join(1)
+    assert needed(rig) is None  # before the first election
+    rig = Rig().lead().three()
+    assert needed(rig) is None
+    assert needed(only(rig, 2, 3)) is None  # a member was elected
+
+
+def test_a_set_whose_member_is_gone_and_whose_others_were_no_members() -> None:
+    rig = Rig().lead().three()
+    rig.alter("1", rig.state.sets[SET].sync_state_set_epoch)
+    found = needed(only(rig, 2, 3))
+    assert found is not None
+    assert found.reason == "no member of the SyncStateSet (1) is alive"
+    assert found.way_out == (
+        "start replica 1 with its own data, or, if that cannot be: regent controller config set enableElectUncleanMaster=true,"
+        " then regent controller elect a 3 (acknowledged messages may be missing)"
+    )
+
+
+def test_a_set_of_which_nobody_lives() -> None:
+    found = needed(only(Rig().lead().three()))
+    assert found == OperatorNeeded("none of replicas 1,2,3 is alive", "start replicas 1,2,3 with their own data")
+
+
+def test_members_that_all_lost_power_wait_for_the_one_that_did_not_come_back() -> None:
+    rig = Rig().lead().three()
+    only(rig)
+    rig.register(3, "again-3", clean="false")
+    only(rig)
+    for broker in (1, 2):
+        rig.register(broker, f"again-{broker}", clean="false")
+    found = needed(rig)
+    assert found is not None and found.reason == "all members (1,2,3) lost power or a disk, and replica 3 did not come back"
+    assert "start replica 3 with its own data" in found.way_out and "regent controller elect a 1" in found.way_out
+
+
+def test_status_and_figures_tell_it() -> None:
+    rig = only(Rig().lead().three())
+    answer = rig.request(19002)
+    assert answer is not None
+    assert json.loads(answer.body)["sets"][SET]["operator_needed"]["reason"] == "none of replicas 1,2,3 is alive"
