@@ -108,7 +108,7 @@ class LocalReplica:
             settings, broker_id=broker_id, incarnation=self.boot.incarnation,
             clean=self.boot.clean, trusted_end=self.boot.trusted_end,
             epochs=self._epochs, epoch_seen=self._epoch_seen, log_end=store.log_end,
-            log_min=store.log_min, confirm_offset=store.confirm_offset,
+            log_min=store.log_min, confirm_offset=store.confirm_offset, none_of_seen=self._epoch_file.none_of_seen,
         )  # fmt: skip
 
     def run(self, core: ReplicaCore, hooks: ReplicaHooks) -> str:
@@ -236,5 +236,5 @@ class _EpochFile(EpochFile):
 
     spare: Spare
 
-    def save(self, history: EpochHistory, highest_seen: int) -> None:
-        self.spare.run(lambda: super(_EpochFile, self).save(history, highest_seen))
+    def save(self, history: EpochHistory, highest_seen: int, none_of_seen: bool = False) -> None:
+        self.spare.run(lambda: super(_EpochFile, self).save(history, highest_seen, none_of_seen))

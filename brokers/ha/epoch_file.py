@@ -16,6 +16,8 @@ from brokers.log.checkpoint import replace_file
 FILE_BYTES_MAX = 1024 * 1024
 CRC_MASK = 0x7FFFFFFF
 CRC_UNCHECKED = 0
+NONE_HERE = "older"
+"""Mark of an epoch seen under which no link was agreed on: every byte of the log is older."""
 
 
 class EpochFileError(Exception):
@@ -62,6 +64,7 @@ class EpochFile:
     def __init__(self, path: Path | str) -> None:
         self.path = Path(path)
         self.from_backup = False
+        self.none_of_seen = False
         self._backup = self.path.with_name(self.path.name + ".bak")
         self._seen = self.path.with_name(self.path.name + "Seen")
         self._written = EpochHistory()
@@ -70,11 +73,11 @@ class EpochFile:
     def load(self) -> tuple[EpochHistory, int]:
         """(history, highest epoch seen); both empty for a fresh replica. EpochFileError when torn.
 
-        Sets `from_backup` when only the copy was readable: such a replica cannot vouch for its newest
+        Sets `none_of_seen` as it was saved, and `from_backup` when only the copy was readable: such a replica cannot vouch for its newest
         entry and should count as unclean (S5).
         """
         self._written = self._load_history()
-        self._seen_on_disk = self._load_seen()
+        self._seen_on_disk, self.none_of_seen = self._load_seen()
         return self._written, max(self._seen_on_disk, self._written.newest_epoch)
 
     def _load_history(self) -> EpochHistory:
@@ -94,35 +97,45 @@ class EpochFile:
             "move the store folder away and start this replica empty"
         )
 
-    def _load_seen(self) -> int:
+    def _load_seen(self) -> tuple[int, bool]:
         if not self._seen.exists():
-            return 0
+            return 0, False
         try:
-            epoch, crc = (_number(part) for part in _read_text(self._seen).split())
-            if crc != zlib.crc32(str(epoch).encode()) & CRC_MASK or epoch > EPOCH_MAX:
+            epoch_text, *marks, crc = _read_text(self._seen).split()
+            epoch = _number(epoch_text)
+            if marks not in ([], [NONE_HERE]) or _number(crc) != _seen_crc(epoch, bool(marks)) or epoch > EPOCH_MAX:
                 raise ValueError("checksum is wrong")
         except (OSError, ValueError) as error:
             raise EpochFileError(
                 f"{self._seen}: {error}: move the store folder away and start this replica empty"
             ) from error
-        return epoch
+        return epoch, bool(marks)
 
-    def save(self, epochs: EpochHistory, epoch_seen: int) -> None:
+    def save(self, epochs: EpochHistory, epoch_seen: int, none_of_seen: bool = False) -> None:
         """Durable on return. An empty history is not written (2.7): its labels cover no bytes then.
 
-        OSError when the disk refuses.
+        `none_of_seen`: of the epoch seen no byte is here. OSError when the disk refuses.
         """
         wanted = epochs or self._written
         # Entries that stay on disk vouch for their own epochs; written first, so that a cut loses none.
-        if epoch_seen > max(self._seen_on_disk, wanted.newest_epoch):
-            crc = zlib.crc32(str(epoch_seen).encode()) & CRC_MASK
-            replace_file(self._seen, f"{epoch_seen} {crc}\n".encode())
-            self._seen_on_disk = epoch_seen
+        changed = epoch_seen > self._seen_on_disk or none_of_seen != self.none_of_seen
+        if changed and epoch_seen > wanted.newest_epoch:
+            crc = _seen_crc(epoch_seen, none_of_seen)
+            replace_file(self._seen, f"{_seen_text(epoch_seen, none_of_seen)} {crc}\n".encode())
+            self._seen_on_disk, self.none_of_seen = epoch_seen, none_of_seen
         if wanted != self._written:
             content = format_epochs(wanted).encode()
             replace_file(self.path, content)
             self._backup.write_bytes(content)
             self._written = wanted
+
+
+def _seen_text(epoch: int, none_here: bool) -> str:
+    return f"{epoch} {NONE_HERE}" if none_here else str(epoch)
+
+
+def _seen_crc(epoch: int, none_here: bool) -> int:
+    return zlib.crc32(_seen_text(epoch, none_here).encode()) & CRC_MASK
 
 
 def _read_text(path: Path) -> str:

@@ -38,9 +38,10 @@ class ReplicaCore:
         log_min: int = 0,
         epoch_seen: int = 0,
         trusted_end: int | None = None,
+        none_of_seen: bool = False,
     ) -> None:
         """`clean` False: power was lost or the disk failed, acknowledged bytes may be missing (S5).
-        `epoch_seen`: highest master epoch ever persisted (WriteEpochs). `trusted_end`: record border
+        `epoch_seen`, `none_of_seen`: as last persisted (WriteEpochs). `trusted_end`: record border
         above which bytes may be torn, to be copied from a master again; None: none are."""
         self.config = config
         self.broker_id = broker_id
@@ -52,6 +53,7 @@ class ReplicaCore:
             confirm_offset=confirm_offset,
             epoch_seen=epoch_seen,
             trusted_end=trusted_end,
+            none_of_seen=none_of_seen,
         )
         # Bytes without a history cannot be vouched for either (S12).
         trusted = clean and (bool(epochs) or log_end == log_min)

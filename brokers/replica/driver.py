@@ -240,8 +240,8 @@ class ReplicaDriver:
             case fx.ConfirmMoved(offset):
                 self._waiters.confirm(offset)
                 self._hooks.on_confirm(offset)
-            case fx.WriteEpochs(entries, epoch_seen):
-                self._epoch_file.save(EpochHistory(entries), epoch_seen)
+            case fx.WriteEpochs(entries, epoch_seen, none_of_seen):
+                self._epoch_file.save(EpochHistory(entries), epoch_seen, none_of_seen)
             case fx.TruncateLog() | fx.CutIncompleteTail():
                 return self._cut(effect)
             case fx.CloseLink(link_id, reason):

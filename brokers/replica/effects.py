@@ -72,10 +72,12 @@ class CutIncompleteTail:
 
 @dataclass(frozen=True, slots=True)
 class WriteEpochs:
-    """Make the epoch history durable, with the highest master epoch ever heard of."""
+    """Make the epoch history durable, with the highest master epoch ever heard of. `none_of_seen`: no link of that epoch
+    was agreed on yet, so the log holds no byte of it."""
 
     entries: tuple[EpochEntry, ...]
     epoch_seen: int
+    none_of_seen: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,32 +24,41 @@ class ReplicaLog:
         confirm_offset: int,
         epoch_seen: int,
         trusted_end: int | None = None,
+        none_of_seen: bool = False,
     ) -> None:
-        """`trusted_end`: bytes above it may be torn (S5); None: every byte is as it was written."""
+        """`trusted_end`: bytes above it may be torn (S5); None: every byte is as it was written. `none_of_seen`: as WriteEpochs."""
         # A crash may have taken bytes whose label was already durable: the label goes too.
         self.epochs = epochs.truncate_suffix(end_offset + 1)
         self.end_offset = end_offset
         self.min_offset = min_offset
         self.confirm_offset = min(confirm_offset, end_offset)
         self.epoch_seen = max(epoch_seen, epochs.newest_epoch, 0)
+        self.none_of_seen = none_of_seen and self.epoch_seen > epochs.newest_epoch
         # Nothing above it: what comes from now on is as a master sent it.
         self.trusted_end = None if trusted_end is None or trusted_end >= end_offset else trusted_end
 
     def view(self) -> LogView:
         return LogView(self.epochs, self.min_offset, self.end_offset, self.confirm_offset)
 
-    def see_epoch(self, epoch: int) -> list[Effect]:
-        """Persist that `epoch` exists: this replica never again serves an older one (S8)."""
+    def see_epoch(self, epoch: int, *, none_here: bool = True) -> list[Effect]:
+        """Persist that `epoch` exists: this replica never again serves an older one (S8). `none_here`: it has no byte of it."""
         if epoch <= self.epoch_seen:
             return []
-        self.epoch_seen = epoch
+        self.epoch_seen, self.none_of_seen = epoch, none_here
+        return [self._write_epochs()]
+
+    def agreed(self) -> list[Effect]:
+        """A Java master's link was agreed on: from now on bytes of the epoch seen may be here, under an older label (2.7)."""
+        if not self.none_of_seen:
+            return []
+        self.none_of_seen = False
         return [self._write_epochs()]
 
     def begin_epoch(self, epoch: int) -> list[Effect]:
         """The mastership entry: from the log's end on, bytes are `epoch`'s (S13)."""
         self.trusted_end = None  # whoever leads is the truth
         self.epochs = self.epochs.append(epoch, self.end_offset)
-        self.epoch_seen = max(self.epoch_seen, epoch)
+        self.epoch_seen, self.none_of_seen = max(self.epoch_seen, epoch), False
         return [self._write_epochs(), self._epoch_event()]
 
     def learn_epochs(self, epochs: EpochHistory) -> list[Effect]:
@@ -59,6 +68,7 @@ class ReplicaLog:
         grew = epochs.newest_epoch > self.epochs.newest_epoch
         self.epochs = epochs
         self.epoch_seen = max(self.epoch_seen, epochs.newest_epoch)
+        self.none_of_seen = self.none_of_seen and self.epoch_seen > epochs.newest_epoch
         return [self._write_epochs()] + ([self._epoch_event()] if grew else [])
 
     def append_raw(self, offset: int, data: bytes | memoryview) -> list[Effect]:
@@ -118,7 +128,7 @@ class ReplicaLog:
         return effects
 
     def _write_epochs(self) -> WriteEpochs:
-        return WriteEpochs(self.epochs.entries, self.epoch_seen)
+        return WriteEpochs(self.epochs.entries, self.epoch_seen, self.none_of_seen)
 
     def _epoch_event(self) -> ReportEvent:
         newest = self.epochs.newest

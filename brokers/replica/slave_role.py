@@ -56,8 +56,8 @@ class SlaveRole:
         master_address: str = "",
         log_is_older: bool = False,
     ) -> None:
-        """`strict_epoch`: the master's newest entry must be `epoch` (true of Regent masters, S13). `log_is_older`: this
-        replica hears of the epoch for the first time, so it holds no byte of it. `in_set`: whether it is a member."""
+        """`strict_epoch`: the master's newest entry must be `epoch` (true of Regent masters, S13). `log_is_older`: no
+        link of the epoch was agreed on yet, so this replica holds no byte of it. `in_set`: whether it is a member."""
         self.master_id = master_id
         self.master_address = master_address
         self.ha_address = ha_address
@@ -235,8 +235,9 @@ class SlaveRole:
                 return [TruncateLog(offset, epoch, reason)]
             case HandshakeAgreed(consistent_offset):
                 self._led_epoch = None
+                agreed = self._log.agreed() if self._wanted_epoch is None else []
                 up = {"peer_broker_id": self.master_id, "direction": "outbound"}
-                return [self._handshake_event(consistent_offset, ""), ReportEvent("HaLinkUp", up)]
+                return [*agreed, self._handshake_event(consistent_offset, ""), ReportEvent("HaLinkUp", up)]
             case HandshakeFailed(reason, lasting, consistent_offset):
                 if lasting:
                     self._backoff_ms = self._config.join_failed_backoff_ms

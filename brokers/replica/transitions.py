@@ -169,9 +169,10 @@ class RoleTransitions:
     def _become_slave(self, notice: RoleNotice, now_ms: int) -> list[Effect]:
         """Persist the epoch, close every link, then follow (S8)."""
         assert notice.master_id is not None
-        # The same master again may have sent bytes of its new epoch before this replica heard of it.
-        log_is_older = notice.master_epoch > self._log.epoch_seen and notice.master_id != self.master_id
-        effects = self._log.see_epoch(notice.master_epoch)
+        # The same master again may have sent bytes of its new epoch before this replica heard of it, if they were linked.
+        another = notice.master_id != self.master_id or self._log.none_of_seen
+        effects = self._log.see_epoch(notice.master_epoch, none_here=another)
+        log_is_older = self._log.none_of_seen and notice.master_epoch == self._log.epoch_seen
         reason = f"following broker {notice.master_id} in epoch {notice.master_epoch}"
         effects += self._leave(reason, now_ms)
         self._take_epoch(notice)

@@ -43,6 +43,7 @@ class ReplicaProcess:
             clean=True,
             epochs=epochs,
             epoch_seen=seen,
+            none_of_seen=epoch_file.none_of_seen,
             log_end=self.store.log_end,
             log_min=self.store.log_min,
             confirm_offset=self.store.confirm_offset,

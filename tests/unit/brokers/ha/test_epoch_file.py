@@ -82,6 +82,22 @@ def test_an_epoch_only_heard_of_survives_without_an_entry(tmp_path: Path) -> Non
     assert EpochFile(tmp_path / "e").load() == (H((1, 0)), 7)
 
 
+def test_that_no_byte_is_of_the_epoch_seen_survives_until_it_is_taken_back(tmp_path: Path) -> None:
+    def found() -> tuple[int, bool]:
+        file = EpochFile(tmp_path / "e")
+        return file.load()[1], file.none_of_seen
+
+    file = EpochFile(tmp_path / "e")
+    file.save(H((1, 0)), 6, none_of_seen=True)
+    assert found() == (6, True)
+    file.save(H((1, 0)), 6, none_of_seen=False)
+    assert found() == (6, False)
+    file.save(H((1, 0)), 7, none_of_seen=True)
+    file.save(H((1, 0), (7, 10)), 7, none_of_seen=False)
+    file.save(H((1, 0)), 7, none_of_seen=False)  # its entry vouched for it, and is cut away
+    assert found() == (7, False)
+
+
 def test_an_empty_history_is_not_written(tmp_path: Path) -> None:
     file = EpochFile(tmp_path / "e")
     file.save(H((1, 0)), 1)
@@ -116,7 +132,7 @@ def test_two_torn_files_are_refused_with_the_way_out(tmp_path: Path) -> None:
         EpochFile(path).load()
 
 
-@pytest.mark.parametrize("damage", [b"", b"6", b"6 1\n", b"x y\n"])
+@pytest.mark.parametrize("damage", [b"", b"6", b"6 1\n", b"x y\n", b"6 older\n", b"6 older 1\n", b"6 newer 1\n"])
 def test_a_torn_record_of_the_epoch_seen_is_refused(tmp_path: Path, damage: bytes) -> None:
     EpochFile(tmp_path / "e").save(H((1, 0)), 6)
     (tmp_path / "eSeen").write_bytes(damage)

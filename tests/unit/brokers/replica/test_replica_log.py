@@ -28,7 +28,7 @@ def test_the_epoch_seen_covers_the_entries_and_only_grows() -> None:
     assert log(epoch_seen=0).epoch_seen == 2
     one = log(epoch_seen=5)
     assert one.see_epoch(5) == []
-    assert one.see_epoch(7) == [fx.WriteEpochs(one.epochs.entries, 7)]
+    assert one.see_epoch(7) == [fx.WriteEpochs(one.epochs.entries, 7, none_of_seen=True)]
     assert one.epoch_seen == 7
 
 
@@ -107,3 +107,19 @@ def test_bytes_that_found_no_room_take_their_label_along_without_the_word_of_a_c
     assert kinds(one.ends_at(90)) == ["WriteEpochs"] and one.epochs == H((1, 0))
     assert (one.end_offset, one.confirm_offset) == (90, 90)
     assert one.ends_at(90) == []
+
+
+def test_whether_bytes_of_the_epoch_seen_can_be_here_is_kept() -> None:
+    one = log(epoch_seen=0)
+    one.see_epoch(7)
+    assert one.agreed() == [fx.WriteEpochs(one.epochs.entries, 7, none_of_seen=False)]
+    assert one.agreed() == []
+    one.see_epoch(8, none_here=False)  # the same master goes on
+    assert not one.none_of_seen
+    one.see_epoch(9)
+    one.begin_epoch(10)
+    assert not one.none_of_seen
+    other = log(epoch_seen=0)
+    other.see_epoch(9)
+    other.learn_epochs(H((1, 0), (2, 100), (9, other.end_offset)))
+    assert not other.none_of_seen

@@ -11,8 +11,10 @@ from brokers.replica.roles import Role, RoleNotice
 from brokers.replica.transitions import RoleTransitions
 
 
-def roles(*, clean: bool = True) -> RoleTransitions:
-    log = ReplicaLog(epochs=EpochHistory.of((1, 0)), end_offset=100, min_offset=0, confirm_offset=90, epoch_seen=1)
+def roles(*, clean: bool = True, epoch_seen: int = 1, none_of_seen: bool = False) -> RoleTransitions:
+    log = ReplicaLog(
+        epochs=EpochHistory.of((1, 0)), end_offset=100, min_offset=0, confirm_offset=90, epoch_seen=epoch_seen, none_of_seen=none_of_seen
+    )
     return RoleTransitions(ReplicaConfig(file_bytes=1000), log, broker_id=1, clean=clean)
 
 
@@ -96,12 +98,28 @@ def test_only_another_master_than_before_can_have_written_other_bytes_under_an_o
     one = roles()
     one.on_notice(notice(2, 2, regent_master=False), 0)
     assert one.slave is not None and one.slave._led_epoch == 2
+    one._log.agreed()
     one.on_notice(notice(2, 3, regent_master=False), 1)  # perhaps heard of late: its bytes may be here already
     assert one.slave._led_epoch is None
     one.on_notice(notice(3, 4, regent_master=False), 2)
     assert one.slave._led_epoch == 4
     one.on_notice(notice(2, 5), 3)  # a Regent master has an entry of its own for every epoch
     assert one.slave._led_epoch is None
+
+
+def test_without_a_link_no_byte_of_the_epoch_is_here_whatever_happens_meanwhile() -> None:
+    """Killed between hearing of a Java master and its link: the own bytes still are the dead master's."""
+    one = roles()
+    one.on_notice(notice(2, 2, regent_master=False), 0)
+    assert one._log.none_of_seen
+    again = roles(epoch_seen=2, none_of_seen=True)
+    again.on_notice(notice(2, 2, regent_master=False), 0)
+    assert again.slave is not None and again.slave._led_epoch == 2
+    again.on_notice(notice(2, 3, regent_master=False), 1)
+    assert again.slave._led_epoch == 3
+    linked = roles(epoch_seen=2, none_of_seen=False)
+    linked.on_notice(notice(2, 2, regent_master=False), 0)
+    assert linked.slave is not None and linked.slave._led_epoch is None
 
 
 def test_where_a_regent_master_takes_links_only_the_controller_says() -> None:
