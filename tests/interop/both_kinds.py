@@ -12,14 +12,14 @@ import os
 import signal
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from brokers.log.records import Record
 from brokers.log.scan import LogWalk
-from infra.controller_admin import ControllerAdmin
+from infra.controller_admin import ControllerAdmin, Refused
 from infra.problems import Problem
 from tests.interop.java_rocketmq import BROKER_SETTINGS, JavaBroker
 from tests.interop.java_set import ASK_MS, ROLE_WITHIN_S, JavaSet, SetView, commit_bytes_differ, start_brokers
@@ -107,6 +107,7 @@ def add(stage: Stage, stack: ExitStack, brokers: JavaSet, member: Member) -> Rep
 
 def make_master(brokers: JavaSet, one: Replica) -> SetView:
     """Elect it by name and wait until the running brokers are in sync behind it."""
+    one.pid  # noqa: B018  a Problem when it has ended
     before = brokers.whole()
     brokers.world.say(f"{one.name} is made master")
     if before.master_id != one.broker_id:
@@ -124,7 +125,8 @@ def _elect(brokers: JavaSet, one: Replica, before: SetView) -> None:
         nonlocal asked
         if time.monotonic() - asked > ELECT_AGAIN_S:
             asked = time.monotonic()
-            brokers.admin.elect(CLUSTER, brokers.name, one.broker_id)
+            with suppress(Refused):  # it has just come back, or was not heard for a moment
+                brokers.admin.elect(CLUSTER, brokers.name, one.broker_id)
         view = brokers.view()
         return view is not None and view.master_id == one.broker_id and view.master_epoch > before.master_epoch
 
