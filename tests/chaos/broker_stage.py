@@ -7,6 +7,7 @@ After each line all replicas hold the same log. Refuses to know which line does 
 from __future__ import annotations
 
 import time
+import traceback
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -79,6 +80,9 @@ class BrokerStage(Hits):
                 self._judge(run, load)
         except (NotAsItShouldBe, AssertionError, CallFailed) as error:
             run.problem = str(error).splitlines()[0]
+        except Exception as error:  # a defect of the line itself must not hide what the other lines have shown
+            traceback.print_exc()
+            run.problem = f"{type(error).__name__}: {error}"
         finally:
             for load in self.loads:
                 load.end()

@@ -53,21 +53,15 @@ class Storm:
     def _blow_of(self, kind: str) -> AbstractContextManager[None]:
         brokers = self._stage.brokers
         if kind == "kill":
-            self._kill([self._random.choice([*brokers, "controller-1", "controller-2"])])
+            self._stage.kill(self._random.choice([*brokers, "controller-1", "controller-2"]))
         elif kind == "kill all":
-            self._kill(brokers)
+            self._stage.kill(*brokers)
         elif kind == "pause":
-            return self._stage.paused(*self._living(self._random.sample(brokers, self._random.choice((1, 1, 2)))))
+            return self._stage.paused(*self._random.sample(brokers, self._random.choice((1, 1, 2))))
         elif self._stage.network is not None:
             one, other = self._random.sample([*brokers, CONTROLLERS, CLIENTS], 2)
             return self._stage.network.cut([one], [other]) if kind == "one way" else self._stage.network.apart([one], [other])
         return nullcontext()
-
-    def _kill(self, names: list[str]) -> None:
-        self._stage.kill(*self._living(names))
-
-    def _living(self, names: list[str]) -> list[str]:
-        return [name for name in names if self._stage.cluster.process(name)["pid"] is not None]
 
 
 def storm(stage: BrokerStage) -> str:

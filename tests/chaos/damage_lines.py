@@ -247,7 +247,7 @@ LINES = (
     _line("bits-index", "flipped bits in the key index", partial(file_bits, "index/*")),
     _line("bits-checkpoint", "flipped bits in the checkpoint", partial(file_bits, "checkpoint")),
     _line("bits-epochs", "flipped bits in the epoch file", partial(file_bits, "epochFileCheckpoint")),
-    _line("bits-identity", "flipped bits in the identity file", identity_bits),
+    _line("bits-identity", "flipped bits in the identity file", identity_bits, runs=1),
     _line("bits-slave", "flipped bits in confirmed messages of a slave", partial(bits_of_one, False), settings=SCRUBBED),
     _line("bits-master", "flipped bits in confirmed messages of the master", partial(bits_of_one, True), settings=SCRUBBED),
     _line("bits-all", "flipped bits in confirmed messages of every replica, each its own", bits_of_all, settings=SCRUBBED),

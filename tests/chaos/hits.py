@@ -35,21 +35,20 @@ class Hits:
             os.kill(int(self.cluster.process(name)["pid"]), number)
 
     def kill(self, *names: str) -> dict[str, int]:
-        """`kill -9` of all of them at once; their pids, for `wait_restarted`."""
-        return {name: self.cluster.kill(name) for name in names}
+        """`kill -9` of all of them that live, at once; their pids, for `wait_restarted`."""
+        return self.cluster.kill_all(names)
 
     @contextmanager
     def paused(self, *names: str) -> Iterator[None]:
-        """These processes stand still, as if cut off."""
-        pids = [int(self.cluster.process(name)["pid"]) for name in names]
+        """These processes, those of them that live, stand still as if cut off."""
+        pids = [int(one["pid"]) for one in self.cluster.processes() if one["name"] in names and one["pid"] is not None]
         for pid in pids:
-            os.kill(pid, signal.SIGSTOP)
+            _tell(pid, signal.SIGSTOP)
         try:
             yield
         finally:
             for pid in pids:
-                with suppress(ProcessLookupError):  # killed meanwhile
-                    os.kill(pid, signal.SIGCONT)
+                _tell(pid, signal.SIGCONT)
 
     @contextmanager
     def held(self, *names: str) -> Iterator[None]:
@@ -75,3 +74,8 @@ class Hits:
 
     def notes_of(self, name: str) -> Path:
         return self.cluster.folder.data_of(name)
+
+
+def _tell(pid: int, number: int) -> None:
+    with suppress(ProcessLookupError):  # killed meanwhile
+        os.kill(pid, number)

@@ -10,7 +10,8 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -97,10 +98,16 @@ class LocalCluster:
 
     def kill(self, name: str) -> int:
         """`kill -9` one process; gives its pid."""
+        return self.kill_all([name])[name]
+
+    def kill_all(self, names: Sequence[str]) -> dict[str, int]:
+        """`kill -9` of these, as near to one instant as can be; the pids of those that lived, by name."""
         self._remember()
-        pid = int(self.process(name)["pid"])
-        os.kill(pid, signal.SIGKILL)
-        return pid
+        pids = {one["name"]: int(one["pid"]) for one in self.processes() if one["name"] in names and one["pid"] is not None}
+        for pid in pids.values():
+            with suppress(ProcessLookupError):  # it has just ended by itself
+                os.kill(pid, signal.SIGKILL)
+        return pids
 
     def kill_supervisor(self) -> set[int]:
         """`kill -9` the supervisor; gives every process that ran below it, spares and watchdog included."""
