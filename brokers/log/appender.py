@@ -18,7 +18,7 @@ from brokers.log.records import (
     MessageFields,
     Record,
     RecordError,
-    encode_message,
+    encode_parts,
     has_queue_entry,
     message_size,
     offset_message_id,
@@ -94,7 +94,7 @@ class Appender:
     def _put_groups(self, groups: Sequence[Sequence[MessageFields]], now_ms: int) -> list[PutResult | RecordError]:
         log, file_bytes = self._log, self._log.file_bytes
         start = chunk_start = at = log.end_offset
-        chunk: list[bytes] = []
+        chunk: list[bytes | memoryview] = []
         records: list[Record] = []
         results: list[PutResult | RecordError] = []
         for group in groups:
@@ -108,8 +108,10 @@ class Appender:
                         log.write(chunk_start, b"".join(chunk))
                         chunk = []
                     at = chunk_start = log.reserve(needed - BLANK_BYTES_MIN)
-                result, at = self._encode_group(group, sizes, at, now_ms, chunk, records)
+                encode = self._encode_one if len(sizes) == 1 else self._encode_group
+                result = encode(group, sizes, at, now_ms, chunk, records)
                 results.append(result)
+                at = result.end_offset
             except RecordError as error:
                 results.append(error)
         if chunk:
@@ -118,12 +120,13 @@ class Appender:
         return results
 
     def _encode_group(
-        self, group: Sequence[MessageFields], sizes: list[int], at: int, now_ms: int, chunk: list[bytes], records: list[Record]
-    ) -> tuple[PutResult, int]:
+        self, group: Sequence[MessageFields], sizes: list[int], at: int, now_ms: int, chunk: list[bytes | memoryview],
+        records: list[Record],
+    ) -> PutResult:  # fmt: skip
         """Adds the bytes and records of a group that begins at `at`; nothing is added when one of it is refused."""
         next_slots, first = self._next_slots, at
         taken: dict[tuple[str, int], int] = {}
-        encoded: list[bytes] = []
+        encoded: list[bytes | memoryview] = []
         made: list[Record] = []
         ids: list[str] = []
         for message, size in zip(group, sizes, strict=True):
@@ -134,7 +137,7 @@ class Appender:
                 known = taken.get(key)
                 slot = self._next_slot(key) if known is None else known
                 taken[key] = slot + 1
-            encoded.append(encode_message(message, size, slot, at, now_ms))
+            encoded += encode_parts(message, size, slot, at, now_ms)
             code = tags_code(message.properties, topic, now_ms)
             made.append(Record(at, size, topic, queue_id, slot, code, now_ms, flags, message.properties))
             ids.append(offset_message_id(message.store_host, at))
@@ -142,4 +145,22 @@ class Appender:
         next_slots.update(taken)
         chunk += encoded
         records += made
-        return PutResult(first, at, made[0].queue_offset, ids[0] if len(ids) == 1 else ",".join(ids)), at
+        return PutResult(first, at, made[0].queue_offset, ",".join(ids))
+
+    def _encode_one(
+        self, group: Sequence[MessageFields], sizes: list[int], at: int, now_ms: int, chunk: list[bytes | memoryview],
+        records: list[Record],
+    ) -> PutResult:  # fmt: skip
+        """`_encode_group` for a group of one: what nearly every send is."""
+        message, size, slot, next_slots = group[0], sizes[0], 0, self._next_slots
+        topic, queue_id, flags, properties = message.topic, message.queue_id, message.sys_flag, message.properties
+        shown = has_queue_entry(flags)
+        if shown:
+            key = (topic, queue_id)
+            known = next_slots.get(key)
+            slot = self._next_slot(key) if known is None else known
+        chunk += encode_parts(message, size, slot, at, now_ms)
+        if shown:
+            next_slots[key] = slot + 1
+        records.append(Record(at, size, topic, queue_id, slot, tags_code(properties, topic, now_ms), now_ms, flags, properties))
+        return PutResult(at, at + size, slot, offset_message_id(message.store_host, at))

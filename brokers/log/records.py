@@ -1,6 +1,6 @@
-"""Records of the commit log: messages version 1 and 2, blank records, units of a send batch, offset message ids.
+"""Records of the commit log: messages version 1 and 2, blank records, offset message ids.
 
-Responsible for: the byte layouts of broker-wire-and-storage.md 3.2, 3.3, 3.10 and 5.5. Every bad input ends in RecordError.
+Responsible for: the byte layouts of broker-wire-and-storage.md 3.2, 3.3 and 5.5. Every bad input ends in RecordError.
 Refuses to know: files, positions in a log beyond the number written into a record, queues.
 """
 
@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
 from zlib import crc32
+
+from msgspec import Struct
 
 from brokers.log.properties import PROPERTIES_BYTES_MAX, tags_code
 
@@ -25,7 +27,6 @@ TOPIC_BYTES_MAX_V1 = 127
 TOPIC_BYTES_MAX_V2 = 0xFFFF
 # 91 bytes of a v1 message with IPv4 hosts and nothing in it.
 MESSAGE_BYTES_MIN = 91
-BATCH_UNITS_MAX = 65_536
 
 SYS_FLAG_COMPRESSED = 0x1
 SYS_FLAG_TRANSACTION_MASK = 0xC
@@ -34,13 +35,14 @@ SYS_FLAG_COMMIT = 0x8
 SYS_FLAG_ROLLBACK = 0xC
 SYS_FLAG_BORN_HOST_V6 = 0x10
 SYS_FLAG_STORE_HOST_V6 = 0x20
+_HOSTS_V6 = SYS_FLAG_BORN_HOST_V6 | SYS_FLAG_STORE_HOST_V6
 
 _HEAD = struct.Struct(">iIIiiqqiq")  # up to and with bornTimestamp
+_BEFORE_BODY_V4 = struct.Struct(">iIIiiqqiq8sq8siqi")  # everything in front of the body, with two IPv4 hosts
 _MIDDLE = struct.Struct(">iqi")  # reconsumeTimes, preparedTransactionOffset, body length
 _I64 = struct.Struct(">q")
 _U16 = struct.Struct(">H")
 _SIZE_AND_MAGIC = struct.Struct(">iI")
-_UNIT_HEAD = struct.Struct(">iiiii")
 _HOST_LENGTHS = (8, 20)
 
 
@@ -52,16 +54,15 @@ class RecordError(Exception):
         self.reason = reason
 
 
-@dataclass(frozen=True, slots=True)
-class MessageFields:
-    """A message to be stored: everything that is known before its place is.
+class MessageFields(Struct, frozen=True, gc=False):
+    """A message to be stored: everything that is known before its place is. A compiled record: every send makes one.
 
     Hosts are packed (see `host_bytes`): 4 or 16 address bytes and an i32 port. Times are ms since 1970.
     """
 
     topic: str
     queue_id: int
-    body: bytes
+    body: bytes | memoryview
     properties: bytes
     born_ms: int
     born_host: bytes
@@ -113,7 +114,12 @@ def host_text(host: bytes) -> str:
 
 def offset_message_id(store_host: bytes, physical_offset: int) -> str:
     """Upper-case hex of host and offset: 32 characters, 56 for an IPv6 host (5.5)."""
-    return (store_host + _I64.pack(physical_offset)).hex().upper()
+    return f"{_host_digits(store_host)}{physical_offset & 0xFFFFFFFFFFFFFFFF:016X}"
+
+
+@lru_cache(maxsize=64)
+def _host_digits(host: bytes) -> str:
+    return host.hex().upper()
 
 
 def parse_offset_message_id(text: str) -> tuple[bytes, int]:
@@ -163,26 +169,47 @@ def encode_message(
     The host-length bits of sysFlag are set from the hosts. Prepared and rollback messages store queue offset 0.
     `body_crc` is computed unless given (a re-encoded record keeps the one it had).
     """
+    return b"".join(encode_parts(message, size, queue_offset, physical_offset, store_ms, body_crc))
+
+
+def encode_parts(
+    message: MessageFields, size: int, queue_offset: int, physical_offset: int, store_ms: int, body_crc: int | None = None
+) -> tuple[bytes, bytes | memoryview, bytes]:
+    """As `encode_message`: what stands before the body, the body itself, not copied, and what stands behind it."""
     magic, topic = _topic_block(message.topic)
     born_host, store_host, body, properties = message.born_host, message.store_host, message.body, message.properties
+    crc = crc32(body) & 0x7FFFFFFF if body_crc is None else body_crc
+    behind = topic + _U16.pack(len(properties)) + properties
+    if len(born_host) == 8 == len(store_host):
+        try:
+            before = _BEFORE_BODY_V4.pack(
+                size, magic, crc, message.queue_id, message.flag, queue_offset, physical_offset, message.sys_flag & ~_HOSTS_V6,
+                message.born_ms, born_host, store_ms, store_host, message.reconsume_times, message.prepared_transaction_offset,
+                len(body),
+            )  # fmt: skip
+        except struct.error as error:
+            raise RecordError(f"a number does not fit its field: {error}") from None
+    else:
+        before = _before_body(message, (size, magic, crc), (queue_offset, physical_offset), store_ms)
+    return before, body, behind
+
+
+def _before_body(message: MessageFields, head: tuple[int, int, int], place: tuple[int, int], store_ms: int) -> bytes:
+    """With hosts of any kind."""
+    born_host, store_host = message.born_host, message.store_host
     if len(born_host) not in _HOST_LENGTHS or len(store_host) not in _HOST_LENGTHS:
         raise RecordError("host is not 8 or 20 bytes")
-    sys_flag = message.sys_flag & ~(SYS_FLAG_BORN_HOST_V6 | SYS_FLAG_STORE_HOST_V6)
+    sys_flag = message.sys_flag & ~_HOSTS_V6
     if len(born_host) == 20:
         sys_flag |= SYS_FLAG_BORN_HOST_V6
     if len(store_host) == 20:
         sys_flag |= SYS_FLAG_STORE_HOST_V6
-    crc = crc32(body) & 0x7FFFFFFF if body_crc is None else body_crc
     try:
-        head = _HEAD.pack(
-            size, magic, crc, message.queue_id, message.flag, queue_offset, physical_offset, sys_flag, message.born_ms
-        )
-        middle = _MIDDLE.pack(message.reconsume_times, message.prepared_transaction_offset, len(body))
+        packed = _HEAD.pack(*head, message.queue_id, message.flag, *place, sys_flag, message.born_ms)
+        middle = _MIDDLE.pack(message.reconsume_times, message.prepared_transaction_offset, len(message.body))
     except struct.error as error:
         raise RecordError(f"a number does not fit its field: {error}") from None
-    return b"".join(
-        (head, born_host, _I64.pack(store_ms), store_host, middle, body, topic, _U16.pack(len(properties)), properties)
-    )
+    return b"".join((packed, born_host, _I64.pack(store_ms), store_host, middle))
 
 
 def encode_stored(stored: StoredMessage) -> bytes:
@@ -314,46 +341,3 @@ def has_queue_entry(sys_flag: int) -> bool:
 def encode_blank(bytes_left: int) -> bytes:
     """The 8 bytes that close a file with `bytes_left` bytes to its end (3.3)."""
     return _SIZE_AND_MAGIC.pack(bytes_left, MAGIC_BLANK)
-
-
-@dataclass(frozen=True, slots=True)
-class BatchUnit:
-    """One message of a send batch: user flag, body, properties text as sent."""
-
-    flag: int
-    body: bytes
-    properties: bytes
-
-
-def decode_batch(data: bytes) -> list[BatchUnit]:
-    """Units of a send-batch body (3.10). RecordError on truncated, oversized or inconsistent bytes, or when empty."""
-    units: list[BatchUnit] = []
-    at = 0
-    while at < len(data):
-        if len(units) == BATCH_UNITS_MAX:
-            raise RecordError(f"more than {BATCH_UNITS_MAX} messages in a batch")
-        if len(data) - at < 22:
-            raise RecordError("batch unit is cut short")
-        size, _, _, flag, body_bytes = _UNIT_HEAD.unpack_from(data, at)
-        body_at, end = at + 20, at + size
-        properties_at = body_at + body_bytes + 2
-        if body_bytes < 0 or size < 22 or end > len(data) or properties_at > end:
-            raise RecordError("batch unit runs past its end")
-        properties_bytes = _U16.unpack_from(data, properties_at - 2)[0]
-        if properties_bytes > PROPERTIES_BYTES_MAX or properties_at + properties_bytes != end:
-            raise RecordError("batch unit lengths do not add up")
-        units.append(BatchUnit(flag, bytes(data[body_at : properties_at - 2]), bytes(data[properties_at:end])))
-        at = end
-    if not units:
-        raise RecordError("batch is empty")
-    return units
-
-
-def encode_batch(units: list[BatchUnit]) -> bytes:
-    """Send-batch body; magic and CRC words are 0 as Java clients send them."""
-    parts: list[bytes] = []
-    for unit in units:
-        size = 22 + len(unit.body) + len(unit.properties)
-        parts.append(_UNIT_HEAD.pack(size, 0, 0, unit.flag, len(unit.body)))
-        parts += (unit.body, _U16.pack(len(unit.properties)), unit.properties)
-    return b"".join(parts)

@@ -6,7 +6,8 @@ know: whether it may be stored, the store, the answer.
 
 from __future__ import annotations
 
-from brokers.log.records import MessageFields, decode_batch, host_bytes
+from brokers.log.batch_units import decode_batch
+from brokers.log.records import MessageFields, host_bytes
 from brokers.remoting.codes import RequestCode
 from brokers.remoting.command import RemotingCommand
 from brokers.remoting.connection import Connection

@@ -1,8 +1,9 @@
 """The pace of the index."""
 
 import asyncio
-from dataclasses import replace
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from brokers.index_upkeep import IndexUpkeep
 from brokers.log.properties import encode_properties

@@ -1,6 +1,5 @@
 """Places and queue offsets of new messages: groups, refusals, new masters."""
 
-import dataclasses
 import errno
 import tempfile
 from pathlib import Path
@@ -8,6 +7,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from brokers.log import commit_log
 from brokers.log.appender import PutResult
@@ -47,7 +47,7 @@ def test_a_batch_larger_than_a_file_is_refused_and_nothing_is_stored(tmp_path: P
 
 def test_a_refused_group_leaves_the_others_alone(tmp_path: Path) -> None:
     store = small_store(tmp_path)
-    bad = dataclasses.replace(message(), queue_id=1 << 40)
+    bad = replace(message(), queue_id=1 << 40)
     results = store.put_many([[message()], [message(), bad], [message(topic="")], [message(), message()]], NOW_MS)
     assert [isinstance(result, RecordError) for result in results] == [False, True, True, False]
     last = results[3]

@@ -181,7 +181,7 @@ def test_a_store_indexes_what_is_confirmed_and_goes_on_after_a_restart(tmp_path:
 
 
 def _with_key(fields, key):  # type: ignore[no-untyped-def]
-    from dataclasses import replace
+    from msgspec.structs import replace
 
     return replace(fields, properties=encode_properties({"KEYS": key}))
 

@@ -1,7 +1,8 @@
 """The index catches up from the log, in pieces."""
 
-from dataclasses import replace
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from brokers.log import index_catch_up
 from brokers.log.index_catch_up import IndexCatchUp

@@ -1,7 +1,8 @@
 """Messages by place and by key."""
 
-from dataclasses import replace
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from brokers.log.integrity import BadRecord
 from brokers.log.key_query import message_at, messages_with_key

@@ -1,14 +1,14 @@
 """Store results of the pull table, row by row; selection limits; search by time."""
 
-import dataclasses
 import os
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from brokers.log import query
 from brokers.log.commit_log import CommitLog
-from brokers.log.consume_queue import ConsumeQueue
+from brokers.log.consume_queue import ConsumeQueue, pack_entry
 from brokers.log.integrity import QueueCheck
 from brokers.log.properties import java_string_hash
 from brokers.log.query import GetStatus
@@ -143,6 +143,19 @@ def test_reading_an_entry_whose_bytes_are_gone_is_said(tmp_path: Path) -> None:
     assert store.query("T", 0, 0, 32).status is GetStatus.MESSAGE_WAS_REMOVING
 
 
+@pytest.mark.parametrize("entry", [(1 << 40, 100, 0), (-5, 100, 0), (0, 1 << 30, 0), (0, -3, 0), (0, 0, 0)])
+def test_an_entry_that_leads_nowhere_is_refused_and_nothing_behind_it_passed_over(tmp_path: Path, entry: tuple[int, int, int]) -> None:
+    store = small_store(tmp_path)
+    fill(store, 12)
+    queue = store.queues.get("T", 0)
+    assert queue is not None
+    queue.overwrite(5, pack_entry(*entry))
+    answer = store.query("T", 0, 0, 32)
+    assert (answer.messages, answer.next_offset) == (5, 5)
+    answer = store.query("T", 0, 5, 32)
+    assert (answer.status, answer.next_offset) == (GetStatus.RECORD_REFUSED, 5) and answer.refused is not None
+
+
 class TrimmedLog:
     """A log whose files below `min_offset` are deleted while somebody reads."""
 
@@ -209,7 +222,7 @@ def test_search_by_time(tmp_path: Path, ms: int, lower: int, upper: int) -> None
 
 def test_times_of_messages_with_an_ipv6_host(tmp_path: Path) -> None:
     store = small_store(tmp_path)
-    store.put(dataclasses.replace(message(), born_host=bytes(20)), NOW_MS + 7)
+    store.put(replace(message(), born_host=bytes(20)), NOW_MS + 7)
     store.dispatch_to(store.log_end)
     assert store.earliest_store_ms("T", 0) == NOW_MS + 7
 

@@ -1,23 +1,20 @@
 """Record layouts against recorded bytes of the real broker, hand-checked vectors and random bytes."""
 
-import dataclasses
 import struct
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from brokers.log.records import (
     BODY_BYTES_MAX,
     MAGIC_V2,
-    BatchUnit,
     MessageFields,
     RecordError,
     body_checksum,
-    decode_batch,
     decode_message,
     decode_messages,
-    encode_batch,
     encode_blank,
     encode_message,
     encode_stored,
@@ -35,9 +32,6 @@ VECTOR = bytes.fromhex(
     "00000074 daa320a7 00000000 00000002 00000000 0000000000000007 0000000000001000 00000000"
     "0000018bcfe56800 0a000001 000004d2 0000018bcfe56801 0a000002 00002a9f 00000000 0000000000000000"
     "00000005 68656c6c6f 06 466f6f426172 000e 6101620254414753015461674102"
-)
-BATCH_VECTOR = bytes.fromhex(
-    "00000025 00000000 00000000 00000000 00000001 78 000e 6b0176025741495401747275 6502"
 )
 HOSTS = st.one_of(st.binary(min_size=8, max_size=8), st.binary(min_size=20, max_size=20))
 I32, I64 = st.integers(-(2**31), 2**31 - 1), st.integers(-(2**63), 2**63 - 1)
@@ -85,7 +79,7 @@ def test_every_message_of_a_real_log_is_written_back_byte_by_byte(name: str, end
 
 
 def test_example_size_of_the_reference() -> None:
-    fields = dataclasses.replace(message("FooBar", body=b"b" * 32), properties=b"KEYS\x01k0\x02TAGS\x01TAG1\x02")
+    fields = replace(message("FooBar", body=b"b" * 32), properties=b"KEYS\x01k0\x02TAGS\x01TAG1\x02")
     assert message_size(fields) == 147
 
 
@@ -96,7 +90,7 @@ def test_messages_come_back_as_they_were_written(fields: MessageFields, slot: in
     stored = decode_message(b"\xff" + data + b"\xff", 1)
     assert len(data) == size == stored.size
     hosts = (0x10 if len(fields.born_host) == 20 else 0) | (0x20 if len(fields.store_host) == 20 else 0)
-    assert stored.fields == dataclasses.replace(fields, sys_flag=fields.sys_flag & ~0x30 | hosts)
+    assert stored.fields == replace(fields, sys_flag=fields.sys_flag & ~0x30 | hosts)
     assert (stored.queue_offset, stored.physical_offset, stored.store_ms) == (slot, at, store_ms)
     assert stored.version == (2 if len(fields.topic.encode()) > 127 else 1)
     assert encode_stored(stored) == data
@@ -113,11 +107,10 @@ def test_a_long_topic_takes_version_2() -> None:
 @given(st.binary(max_size=300), st.integers(0, 40))
 @example(VECTOR[:-1], 0)
 def test_hostile_bytes_end_in_record_errors(data: bytes, at: int) -> None:
-    for decode in (decode_message, decode_batch):
-        try:
-            decode(data, at) if decode is decode_message else decode(data)
-        except RecordError:
-            pass
+    try:
+        decode_message(data, at)
+    except RecordError:
+        pass
 
 
 @given(st.data())
@@ -144,11 +137,11 @@ def test_a_flipped_body_byte_is_found() -> None:
     "fields",
     [
         message(body=bytes(BODY_BYTES_MAX + 1)),
-        dataclasses.replace(message(), properties=bytes(32768)),
+        replace(message(), properties=bytes(32768)),
         message(topic=""),
         message(topic="t" * 65536),
-        dataclasses.replace(message(), born_host=b"1234"),
-        dataclasses.replace(message(), queue_id=1 << 31),
+        replace(message(), born_host=b"1234"),
+        replace(message(), queue_id=1 << 31),
     ],
 )
 def test_messages_beyond_a_limit_are_refused(fields: MessageFields) -> None:
@@ -177,22 +170,3 @@ def test_message_ids_of_ipv6_hosts_have_56_characters() -> None:
 def test_other_texts_are_no_message_ids(text: str) -> None:
     with pytest.raises(RecordError):
         parse_offset_message_id(text)
-
-
-def test_the_batch_vector_of_the_reference() -> None:
-    units = decode_batch(BATCH_VECTOR)
-    assert units == [BatchUnit(0, b"x", b"k\x01v\x02WAIT\x01true\x02")]
-    assert encode_batch(units) == BATCH_VECTOR
-
-
-@given(st.lists(st.builds(BatchUnit, I32, st.binary(max_size=50), st.binary(max_size=50)), min_size=1))
-def test_batches_come_back_as_they_were_written(units: list[BatchUnit]) -> None:
-    assert decode_batch(encode_batch(units)) == units
-
-
-@pytest.mark.parametrize("cut", range(1, len(BATCH_VECTOR)))
-def test_a_cut_batch_is_refused(cut: int) -> None:
-    with pytest.raises(RecordError):
-        decode_batch(BATCH_VECTOR + BATCH_VECTOR[:cut])
-    with pytest.raises(RecordError):
-        decode_batch(b"")

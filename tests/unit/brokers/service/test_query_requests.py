@@ -1,7 +1,8 @@
 """12, 33 and 19011 as their callers see them."""
 
-from dataclasses import replace
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from brokers.log.integrity import BadRecord
 from brokers.log.properties import encode_properties
