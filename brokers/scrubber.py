@@ -9,8 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 
-from brokers.log.integrity import BadRecord, Place
-from brokers.log.records import BODY_BYTES_MAX
+from brokers.log.integrity import RECORD_BYTES_MAX, BadRecord, Place
 from brokers.log.scrub import Scrubbed, scrub
 from brokers.log.segments import file_start
 from brokers.log.side_reader import SideRead, side_read
@@ -18,7 +17,6 @@ from brokers.log.store import MessageStore
 from brokers.service.repair import Repairs
 
 WINDOW_BYTES = 128 * 1024
-WINDOW_BYTES_MAX = BODY_BYTES_MAX + (1 << 20)
 FIRST_AFTER_S = 60
 
 _log = logging.getLogger(__name__)
@@ -47,7 +45,7 @@ class Scrubber:
         at, window = self._store.log_min, WINDOW_BYTES
         while (at := max(at, self._store.log_min)) < self._store.confirm_offset:
             end = await self._look(at, window)
-            window = WINDOW_BYTES if end > at else WINDOW_BYTES_MAX
+            window = WINDOW_BYTES if end > at else RECORD_BYTES_MAX
             await asyncio.sleep(max(end - at, WINDOW_BYTES // 8) / self._bytes_per_s)
             at = end
 
@@ -55,7 +53,7 @@ class Scrubber:
         """Where to go on: `at` itself when a larger window is needed."""
         store, log = self._store, self._store.log
         limit = min(store.confirm_offset, at + window, file_start(at, log.file_bytes) + log.file_bytes)
-        whole = window == WINDOW_BYTES_MAX
+        whole = window == RECORD_BYTES_MAX
         read = side_read(log, at, limit - at)
         found = await asyncio.to_thread(_scrubbed, read, at, limit - at, log.file_bytes, whole)
         for bad in found.bad:

@@ -36,15 +36,11 @@ class ConsumeQueue:
     )  # fmt: skip
 
     def __init__(self, directory: Path, file_bytes: int, files: OpenFiles) -> None:
-        self._directory = directory
-        self._file_bytes = file_bytes
-        self._files = files
+        self._directory, self._file_bytes, self._files = directory, file_bytes, files
         self._starts: list[int] = []
-        self._min = 0
-        self._min_for = -1
+        self._min, self._min_for = 0, -1
         self._path_start, self._path_text = -1, ""
-        self.max_offset = 0
-        self.last_physical = -1
+        self.max_offset, self.last_physical = 0, -1
         if directory.is_dir():
             self._load()
 
@@ -172,6 +168,12 @@ class ConsumeQueue:
         data = os.pread(self._files.fd(self._path(start)), count * ENTRY_BYTES, offset - start)
         return [Entry(*fields) for fields in ENTRY.iter_unpack(data[: len(data) - len(data) % ENTRY_BYTES])]
 
+    def overwrite(self, slot: int, entry: bytes) -> None:
+        """Another entry in the place of one that is there; OSError when the disk refuses."""
+        self._write(slot, entry)
+        self._set_end(self.max_offset)
+        self._min_for = -1
+
     def next_file(self, slot: int) -> int:
         """First slot of the file behind that of `slot`."""
         return (slot * ENTRY_BYTES // self._file_bytes + 1) * self._file_bytes // ENTRY_BYTES
@@ -241,8 +243,7 @@ class ConsumeQueues:
     ) -> None:
         if file_bytes <= 0 or file_bytes % ENTRY_BYTES:
             raise LogError(f"consume queue file size {file_bytes} is no multiple of {ENTRY_BYTES}")
-        self._directory = Path(directory)
-        self._file_bytes = file_bytes
+        self._directory, self._file_bytes = Path(directory), file_bytes
         self._files = OpenFiles(open_files_max)
         self._queues: dict[tuple[str, int], ConsumeQueue] = {}
         self._directory.mkdir(parents=True, exist_ok=True)

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from brokers.log import segments
 from brokers.log.commit_log import CommitLog
 from brokers.log.consume_queue import ENTRY_BYTES, FILLER_SIZE, ConsumeQueue, Entry
-from brokers.log.integrity import BadRecord, QueueCheck
+from brokers.log.integrity import RECORD_BYTES_MAX, BadRecord, QueueCheck
 
 MESSAGES_MAX = 32
 BODY_BYTES_MAX = 262_144
@@ -114,8 +114,8 @@ def answer(log: CommitLog, selection: Selection, fetched: Fetched) -> GetResult:
     """What came of the reading of a selection."""
     queue, _, chosen, next_offset, low, high = selection
     pieces, count, refused = fetched
-    if refused is not None and not log.min_offset <= refused.place.offset < log.end_offset:
-        refused = None  # deleted, not damaged
+    if refused is not None and _is_deleted(log, queue, refused.place.slot):
+        refused = None
     if count < len(chosen):
         slot, entry = chosen[count]
         if count == 0 and refused is None:
@@ -124,6 +124,11 @@ def answer(log: CommitLog, selection: Selection, fetched: Fetched) -> GetResult:
             return GetResult(GetStatus.RECORD_REFUSED, slot, low, high, refused=refused)
         next_offset = slot  # what could not be read now is asked for again
     return GetResult(GetStatus.FOUND, next_offset, low, high, b"".join(pieces), count, refused)
+
+
+def _is_deleted(log: CommitLog, queue: ConsumeQueue, slot: int) -> bool:
+    """Whether the message of a slot went meanwhile. An entry that is kept and leads out of the log is damaged."""
+    return log.min_offset == log.end_offset or not queue.min_offset(log.min_offset) <= slot < queue.max_offset
 
 
 def _behind_file(log: CommitLog, queue: ConsumeQueue, slot: int, entry: Entry) -> int:
@@ -209,6 +214,8 @@ def _one_by_one(read: Callable[[int, int], bytes], selection: Selection, pieces:
 
 
 def _read(read: Callable[[int, int], bytes], offset: int, count: int) -> tuple[memoryview, str]:
+    if not 0 < count <= RECORD_BYTES_MAX:  # of a damaged entry
+        return memoryview(b""), ""
     try:
         return memoryview(read(offset, count)), ""
     except OSError as error:

@@ -1,4 +1,5 @@
-"""Damaged messages: told once, fetched from another member of the set, put back in their place.
+"""Damaged messages: told once, fetched from another member of the set, put back in their place. Where only the queue's
+entry leads elsewhere, the entry is made anew from the log.
 
 Responsible for: one repair at a time for each message, whom to ask, that only sound bytes get in.
 Refuses to know: who found the damage, how a message is checked, who is a member.
@@ -11,9 +12,11 @@ import logging
 from collections.abc import Awaitable, Callable, Sequence
 
 from brokers.log.commit_log import LogError
-from brokers.log.integrity import BadRecord, Place
+from brokers.log.integrity import RECORD_BYTES_MAX, BadRecord, Place
 from brokers.log.patch import patch
+from brokers.log.queue_repair import look, put_right, where_to_look
 from brokers.log.records import size_and_magic
+from brokers.log.side_reader import side_read
 from brokers.log.store import MessageStore
 from brokers.remoting.client import RemotingClient
 from brokers.remoting.codes import RequestCode, ResponseCode
@@ -27,6 +30,7 @@ RETRY_MS = 5_000
 WAIT_MS = 1_000
 BAD_MAX = 10_000
 HEAD_BYTES = 8
+SEARCH_WINDOW_BYTES = 256 * 1024
 
 _log = logging.getLogger(__name__)
 
@@ -79,6 +83,8 @@ class Repairs:
         self._report("RecordRefused", {**fields, "reason": bad.reason, "found_by": found_by})
 
     async def _repair(self, place: Place) -> bool:
+        if await self._entry_put_right(place):
+            return True
         for address in self._sources():
             data = await self._fetched(address, place)
             if data is not None and await self._put_back(address, place if place.size else place._replace(size=len(data)), data):
@@ -86,6 +92,35 @@ class Repairs:
         if place.offset in self._bad:
             self._bad[place.offset] = self._clock.now_ms() + RETRY_MS
         return False
+
+    async def _entry_put_right(self, place: Place) -> bool:
+        """Whether the message of the slot lies sound in the log, elsewhere than its entry said; it leads there now."""
+        store = self._store
+        queue = None if place.queue_id is None else store.queues.get(place.topic.decode("utf-8", "surrogateescape"), place.queue_id)
+        if queue is None:
+            return False
+        at, limit = where_to_look(store.log, queue, place, store.confirm_offset)
+        window = SEARCH_WINDOW_BYTES
+        while (at := max(at, store.log_min)) < limit:
+            read = side_read(store.log, at, min(window, limit - at))
+            try:
+                looked = await asyncio.to_thread(lambda: look(read(), at, store.log.file_bytes, place))  # noqa: B023
+                if looked.found is not None:
+                    return put_right(queue, looked.found) and self._is_right(place, looked.found.physical_offset)
+            except OSError as error:
+                _log.error("slot %d of a queue cannot be put right: %s", place.slot, error)
+                return False
+            if looked.end == at and window > RECORD_BYTES_MAX:
+                return False
+            at, window = looked.end, 2 * window if looked.end == at else SEARCH_WINDOW_BYTES
+        return False
+
+    def _is_right(self, place: Place, offset: int) -> bool:
+        self._bad.pop(place.offset, None)
+        self.repaired += 1
+        _log.warning("slot %d of a queue led to %d; put right, its message is at %d", place.slot, place.offset, offset)
+        self._report("RecordRepaired", {"offset": place.offset, "size": place.size, "source": "log"})
+        return True
 
     async def _fetched(self, address: str, place: Place) -> bytes | None:
         """What a replica of ours answers 19011 with, or one of Java's 33."""

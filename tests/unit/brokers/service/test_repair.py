@@ -3,7 +3,8 @@
 import asyncio
 from pathlib import Path
 
-from brokers.log.integrity import BadRecord
+from brokers.log.consume_queue import pack_entry
+from brokers.log.integrity import BadRecord, Place
 from brokers.log.records import decode_messages
 from brokers.remoting.client import RemotingClient
 from brokers.remoting.command import RemotingCommand
@@ -86,6 +87,34 @@ async def test_every_place_that_shows_damage_is_healed(tmp_path: Path) -> None:
         for at in (0, 4, 8, 15, 27, 35, 87, 88, 89, 90, 92):
             assert await pair.repairs.waited(pair.damage(2, at), "pull"), at
         assert len(bodies(pair.stores[0])) == COUNT
+
+
+async def test_an_entry_that_leads_elsewhere_is_put_right_from_the_log_and_nobody_is_asked(tmp_path: Path) -> None:
+    async with Pair(tmp_path) as pair:
+        store = pair.stores[0]
+        queue = store.queues.get("T", 0)
+        assert queue is not None
+        for wrong in ((pair.offsets[3], 1, 0), (pair.offsets[3] + 1, 150, 0), (1 << 40, 150, 0), (0, 0, 0), (pair.offsets[2], 1 << 30, 0)):
+            queue.overwrite(2, pack_entry(*wrong))
+            refused = store.query("T", 0, 2, 32).refused
+            assert refused is not None and await pair.repairs.waited(refused, "pull")
+            assert len(bodies(store)) == COUNT and pair.events[-1][1]["source"] == "log"
+        assert pair.asked == [] and pair.repairs.damaged == 0
+
+
+async def test_a_damaged_message_behind_a_wrong_entry_comes_back_too(tmp_path: Path, monkeypatch) -> None:  # type: ignore[no-untyped-def]
+    monkeypatch.setattr(repair, "RETRY_MS", 0)
+    async with Pair(tmp_path) as pair:
+        store = pair.stores[0]
+        queue = store.queues.get("T", 0)
+        assert queue is not None
+        flip(pair.root / "own", pair.offsets[2] + 88)
+        (right,) = queue.read(2, 1)
+        queue.overwrite(2, pack_entry(right.physical_offset + 1, right.size, 0))
+        refused = store.query("T", 0, 2, 32).refused
+        assert refused is not None and not await pair.repairs.waited(refused, "pull")
+        assert await pair.repairs.waited(BadRecord(Place(pair.offsets[2], 0), "its body"), "scrub")  # as the scrub will find it
+        assert await pair.repairs.waited(refused, "pull") and len(bodies(store)) == COUNT
 
 
 async def test_a_java_replica_is_asked_for_the_message_by_its_place(tmp_path: Path) -> None:

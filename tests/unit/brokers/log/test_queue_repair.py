@@ -1,0 +1,94 @@
+"""Where the message of a queue's slot lies is found from what stands around it, whatever its own entry says."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from brokers.log.integrity import Place
+from brokers.log.queue_repair import look, put_right, where_to_look
+from brokers.log.store import MessageStore
+from tests.unit.brokers.log.log_samples import NOW_MS, bodies, log_bytes, message, small_store
+
+COUNT = 40
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> MessageStore:
+    """Two queues whose messages alternate, over several files of log and queue."""
+    store = small_store(tmp_path)
+    for number in range(2 * COUNT):
+        store.put(message(queue_id=number % 2, body=b"%d" % (number // 2) * 40), NOW_MS)
+    store.dispatch_to(store.log_end)
+    return store
+
+
+def place(slot: int, offset: int = 7, size: int = 99) -> Place:
+    return Place(offset, size, b"T", 1, slot)
+
+
+def queue_of(store: MessageStore):  # type: ignore[no-untyped-def]
+    queue = store.queues.get("T", 1)
+    assert queue is not None
+    return queue
+
+
+def spoil(store: MessageStore, slot: int) -> None:
+    queue_of(store).overwrite(slot, bytes(range(20)))
+
+
+def found(store: MessageStore, slot: int, window: int = 1 << 20) -> tuple[int, object]:
+    """(bytes looked through, message found)."""
+    first, last = where_to_look(store.log, queue_of(store), place(slot), store.confirm_offset)
+    at = first
+    while at < last:
+        data = store.read_log(at, min(window, last - at))
+        looked = look(data, at, store.log.file_bytes, place(slot))
+        if looked.found is not None:
+            return last - first, looked.found
+        assert looked.end > at
+        at = looked.end
+    return last - first, None
+
+
+@pytest.mark.parametrize("slot", [0, 1, COUNT // 2, COUNT - 2, COUNT - 1])
+def test_a_wrong_entry_is_put_right_between_its_neighbours(store: MessageStore, slot: int) -> None:
+    right = queue_of(store).read(slot, 1)
+    spoil(store, slot)
+    looked_at, record = found(store, slot)
+    assert record is not None and looked_at < 4 * right[0].size + store.log.file_bytes
+    assert put_right(queue_of(store), record) and not put_right(queue_of(store), record)
+    assert queue_of(store).read(slot, 1) == right
+    assert bodies(store, 1) == [b"%d" % number * 40 for number in range(COUNT)]
+
+
+def test_a_whole_queue_of_wrong_entries_is_found_by_looking_through_the_log(store: MessageStore) -> None:
+    right = queue_of(store).read(0, 10)
+    for slot in range(COUNT):
+        spoil(store, slot)
+    for slot in range(COUNT):
+        _, record = found(store, slot, window=700)
+        assert record is not None and put_right(queue_of(store), record)
+    assert queue_of(store).read(0, 10) == right and len(bodies(store, 1)) == COUNT
+
+
+def test_a_damaged_message_is_not_found_and_its_entry_left_alone(store: MessageStore, tmp_path: Path) -> None:
+    (entry,) = queue_of(store).read(3, 1)
+    path = tmp_path / "commitlog" / f"{entry.physical_offset - entry.physical_offset % 4096:020d}"
+    data = bytearray(path.read_bytes())
+    data[entry.physical_offset % 4096 + 90] ^= 1
+    path.write_bytes(data)
+    assert found(store, 3)[1] is None and found(store, 4)[1] is not None
+
+
+def test_entries_of_light_queues_are_not_looked_for(store: MessageStore) -> None:
+    assert where_to_look(store.log, queue_of(store), Place(0, 1, b"%LMQ%x", 1, 3), store.confirm_offset) == (0, 0)
+
+
+def test_arbitrary_bytes_are_looked_through_without_harm(store: MessageStore) -> None:
+    data = log_bytes(store)[:4096]
+    for at in range(0, 4096, 7):
+        spoiled = data[:at] + bytes(64) + data[at + 64 :]
+        looked = look(spoiled, 0, 4096, place(5))
+        assert 0 <= looked.end <= len(spoiled)
