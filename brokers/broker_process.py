@@ -173,7 +173,7 @@ class BrokerProcess:
         self.membership = Membership(me, config.controllers, IdentityFiles(config.store_dir), timers, hooks, self.clock)
         self.hand_over = HandOverWork(
             self.roles, replica, self.membership, self.forwarder, self.client, self.clock, lambda: self.service.unfinished,
-            config.hold_without_master_ms,
+            config.hold_without_master_ms, self.reporter.report,
         )  # fmt: skip
 
     # -- start -----------------------------------------------------------------------------------------------------

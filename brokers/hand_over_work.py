@@ -46,10 +46,10 @@ class HandOverWork:
 
     def __init__(
         self, roles: RoleView, replica: LocalReplica, membership: Membership, forwarder: Forwarder, client: RemotingClient,
-        clock: Clock, unfinished: Callable[[], int], hold_ms: int,
+        clock: Clock, unfinished: Callable[[], int], hold_ms: int, report: Callable[[str, dict[str, object]], None],
     ) -> None:  # fmt: skip
         self._roles, self._replica, self._membership, self._client = roles, replica, membership, client
-        self._forwarder, self._clock, self._unfinished = forwarder, clock, unfinished
+        self._forwarder, self._clock, self._unfinished, self._report = forwarder, clock, unfinished, report
         # Held requests are given up after `hold_ms`: what remains is for the way to the new master.
         self._limit_ms = min(LIMIT_MS, hold_ms * 3 // 4)
         self._busy = False
@@ -61,18 +61,34 @@ class HandOverWork:
         if not self._roles.serving:
             raise Refused("this broker is not the master of its set")
         self._busy = True
+        epoch, asked_ms = self._roles.current.master_epoch, self._clock.now_ms()
         try:
-            target = await self._prepared(wanted)
-            one = await self._hand_over(target)
+            done = await self._run(wanted, asked_ms)
+        except Refused as refused:
+            target = -1 if wanted is None else wanted
+            self._tell("Refused", target, epoch, asked_ms, reason=str(refused))
+            raise
         finally:
             self._busy = False
             self._roles.drain(False)
+        self._tell("Completed", done.master_id, epoch, asked_ms, new_master_epoch=done.master_epoch)
+        return done
+
+    async def _run(self, wanted: int | None, asked_ms: int) -> HandedOver:
+        target = await self._prepared(wanted)
+        self._tell("Begun", target, self._roles.current.master_epoch, asked_ms)
+        one = await self._hand_over(target)
+        self._roles.drain(False)
         if one.stage is not Stage.DONE:
             self._membership.ask(elect=False)
             raise Refused(f"not handed over to replica {target}: {one.reason}")
         now = self._roles.current
         _log.info("handed over to replica %d, epoch %d", target, now.master_epoch)
         return HandedOver(target, now.master_address or "", now.master_epoch)
+
+    def _tell(self, what: str, target: int, epoch: int, asked_ms: int, **more: object) -> None:
+        took_ms = self._clock.now_ms() - asked_ms
+        self._report(f"HandOver{what}", {"target_broker_id": target, "master_epoch": epoch, **more, "took_ms": took_ms})
 
     async def _prepared(self, wanted: int | None) -> int:
         """The member that will take over: it lives, is of our kind, and has this broker's tables by now."""

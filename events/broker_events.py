@@ -225,6 +225,35 @@ class DiskWritable(Struct, frozen=True, gc=False):
     full_for_ms: int
 
 
+class HandOverBegun(Struct, frozen=True, gc=False):
+    """A master began to hand over and holds writes."""
+
+    header: BrokerEventHeader
+    target_broker_id: int
+    master_epoch: int
+    took_ms: int
+
+
+class HandOverCompleted(Struct, frozen=True, gc=False):
+    """Another replica leads, as a planned hand-over wanted it."""
+
+    header: BrokerEventHeader
+    target_broker_id: int
+    master_epoch: int
+    new_master_epoch: int
+    took_ms: int
+
+
+class HandOverRefused(Struct, frozen=True, gc=False):
+    """A hand-over was not begun, or was given up."""
+
+    header: BrokerEventHeader
+    target_broker_id: int
+    master_epoch: int
+    reason: str
+    took_ms: int
+
+
 BrokerEvent = (
     BrokerStarted
     | BrokerStopped
@@ -249,6 +278,9 @@ BrokerEvent = (
     | LogTrimmed
     | DiskFull
     | DiskWritable
+    | HandOverBegun
+    | HandOverCompleted
+    | HandOverRefused
 )
 
 BROKER_EVENTS: tuple[type, ...] = (
@@ -275,4 +307,7 @@ BROKER_EVENTS: tuple[type, ...] = (
     LogTrimmed,
     DiskFull,
     DiskWritable,
+    HandOverBegun,
+    HandOverCompleted,
+    HandOverRefused,
 )

@@ -16,6 +16,8 @@ from brokers.replica.effects import RoleChanged
 from brokers.replica.ha_status import HaStatus, SlaveSeen
 from brokers.service.clock import Clock
 from brokers.service.role_view import RoleView
+from events import broker_events, codec
+from events.broker_events import BrokerEventHeader
 
 ADDRESSES = {1: "h:1", 2: "h:2", 3: "h:3"}
 
@@ -41,7 +43,9 @@ class Around:
         replica = SimpleNamespace(
             store=SimpleNamespace(log_end=100), core=SimpleNamespace(confirm_offset=100), ha_status=lambda: HaStatus(self.slaves)
         )
-        parts: list[object] = [self.roles, replica, self, self, self, Clock(), lambda: 0, 400]
+        self.told: list[tuple[str, dict[str, object]]] = []
+        told = lambda kind, fields: self.told.append((kind, fields))  # noqa: E731
+        parts: list[object] = [self.roles, replica, self, self, self, Clock(), lambda: 0, 400, told]
         self.work = HandOverWork(*parts)  # type: ignore[arg-type]
 
     async def call(self, address: str, request: RemotingCommand, _timeout_ms: int) -> RemotingCommand:
@@ -81,6 +85,22 @@ async def test_the_target_copies_the_tables_before_and_after_writes_are_held() -
     assert (done.master_id, done.master_address, done.master_epoch) == (3, "h:3", 4)
     assert around.tables_asked == ["h:3", "h:3"] and around.held_when_asked == [False, True] and around.elected == [3]
     assert not around.roles.draining
+    (begun, first), (completed, last) = around.told
+    assert (begun, first["target_broker_id"], first["master_epoch"]) == ("HandOverBegun", 3, 3)
+    assert (completed, last["target_broker_id"], last["new_master_epoch"]) == ("HandOverCompleted", 3, 4)
+
+
+async def test_each_refusal_is_an_event_that_its_schema_takes() -> None:
+    for around, wanted, kinds in (
+        (Around(elect_code=2012), 2, ["HandOverBegun", "HandOverRefused"]), (Around(table_answers={"h:2": [3], "h:3": [3]}), None, ["HandOverRefused"]),
+    ):  # fmt: skip
+        reason = await refused(around, wanted)
+        assert [kind for kind, _ in around.told] == kinds and around.told[-1][1]["reason"] == reason
+        assert around.told[-1][1]["target_broker_id"] == (wanted or -1)
+        header = BrokerEventHeader(bytes(16), "c", "b", 1, "i", 1, 1)
+        for kind, fields in around.told:
+            event = getattr(broker_events, kind)(header=header, **fields)
+            assert codec.decode(codec.encode(event)) == event
 
 
 async def test_a_member_of_another_kind_or_without_an_answer_is_passed_over() -> None:
