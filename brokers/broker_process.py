@@ -252,7 +252,7 @@ class BrokerProcess:
         """This moment, for 19002 and the admin requests."""
         return read_status(
             self.config, self.replica, self.membership, self.roles, self.service, self.forwarder, self.reporter,
-            topics=len(self.tables.topics.configs), started_ms=self.started_ms,
+            self.repairs, topics=len(self.tables.topics.configs), started_ms=self.started_ms,
         )  # fmt: skip
 
     # -- end -------------------------------------------------------------------------------------------------------

@@ -13,12 +13,13 @@ from brokers.replica.put_rules import AckMode
 from brokers.service.admin import BrokerStatus
 from brokers.service.client_service import ClientService
 from brokers.service.forward import Forwarder
+from brokers.service.repair import Repairs
 from brokers.service.role_view import RoleView
 
 
 def read_status(
     config: BrokerConfig, replica: LocalReplica, membership: Membership, roles: RoleView, service: ClientService,
-    forwarder: Forwarder, reporter: EventReporter, *, topics: int, started_ms: int,
+    forwarder: Forwarder, reporter: EventReporter, repairs: Repairs, *, topics: int, started_ms: int,
 ) -> BrokerStatus:  # fmt: skip
     """The status now. Ready: registered, and in a role that serves or forwards."""
     store, core, current = replica.store, replica.core, roles.current
@@ -46,6 +47,10 @@ def read_status(
         ack_mode=AckMode(config.all_ack, config.in_sync_replicas).label,
         async_learner=config.async_learner,
         write_refusal=replica.write_refusal(),
+        store_refusal=store.writable(),
+        records_damaged=repairs.damaged,
+        records_refused=repairs.refused,
+        records_repaired=repairs.repaired,
         waiting_sends=service.sends.waiting,
         held_pulls=service.pulls.held.count,
         forwarded=forwarder.forwarded,

@@ -46,6 +46,7 @@ def render(view: Mapping[str, Any]) -> list[str]:
     lines += [f"over HTTP (also /readyz, /healthz, /loglevel): {', '.join(http)}"] if http else []
     modes = {one["name"]: (one.get("status") or {}).get("ack_mode", "") for one in view["processes"]}
     lines += [f"{name} acknowledges in mode {mode}: see all_ack" for name, mode in modes.items() if "may lose" in mode]
+    lines += [text for one in view["processes"] for text in _store_lines(one["name"], one.get("status") or {})]
     for name, one in view["sets"].items():
         lines += ["", *_set_lines(name, one)]
     known = max(((one.get("status") or {}).get("sets_known", 0) for one in view["processes"]), default=0)
@@ -54,6 +55,12 @@ def render(view: Mapping[str, Any]) -> list[str]:
     if view["landing"]:
         lines += ["", _landing_line(view["landing"])]
     return lines
+
+
+def _store_lines(name: str, status: Mapping[str, Any]) -> list[str]:
+    lines = [f"{name} takes no messages: {status['store_refusal']}"] if status.get("store_refusal") else []
+    damaged = status.get("records_damaged")
+    return [*lines, f"{name} holds {damaged} damaged messages that no other replica could replace yet"] if damaged else lines
 
 
 def _set_lines(name: str, one: Mapping[str, Any]) -> list[str]:

@@ -22,7 +22,9 @@ OPEN_END = 2**63 - 1
 
 @dataclass(frozen=True, slots=True)
 class BrokerStatus:
-    """One moment of a broker. Offsets in bytes of the log; `role_id` is 0 for the master, else the broker id."""
+    """One moment of a broker. Offsets in bytes of the log; `role_id` is 0 for the master, else the broker id.
+    `write_refusal`: why the replica takes no send now, `store_refusal`: why its disk takes no bytes; `records_damaged` are
+    those known now, the other two count since the start."""
 
     ready: bool
     cluster_name: str
@@ -47,6 +49,10 @@ class BrokerStatus:
     ack_mode: str
     async_learner: bool
     write_refusal: str | None
+    store_refusal: str | None
+    records_damaged: int
+    records_refused: int
+    records_repaired: int
     waiting_sends: int
     held_pulls: int
     forwarded: int
