@@ -113,12 +113,7 @@ class BenchCluster:
 
     def wait(self, what: str, condition: Callable[[], bool], limit_s: float) -> float:
         """Seconds until the condition held. BenchFailed at the limit."""
-        began = time.monotonic()
-        while not condition():
-            if time.monotonic() - began > limit_s:
-                raise BenchFailed(f"{what} did not happen within {limit_s:.0f} s")
-            time.sleep(POLL_S)
-        return time.monotonic() - began
+        return wait(what, condition, limit_s)
 
     def wait_whole(self) -> SetView:
         """Every replica in the SyncStateSet, under a master, and every process answers again."""
@@ -137,8 +132,7 @@ class BenchCluster:
     @contextmanager
     def sending(self, topic: str, *, rate: float = 500.0) -> Iterator[Caller]:
         """A sending process for the time of the block."""
-        flags = ["--name-server", self.name_server, "--rate", str(rate), "--status", str(self._home() / f"{topic}.json")]
-        with self._calling(topic, "tests.bench.sender", "--topic", topic, *flags) as caller:
+        with sending(self._home(), self.name_server, topic, rate=rate) as caller:
             yield caller
 
     @contextmanager
@@ -150,7 +144,7 @@ class BenchCluster:
             for number in range(len(addresses)):
                 order = [*addresses[number:], *addresses[:number]]
                 flags = [word for address in order for word in ("--controller", address)]
-                callers.append(stack.enter_context(self._calling(f"asker-{number}", "tests.bench.asker", *flags)))
+                callers.append(stack.enter_context(_calling(self._home(), f"asker-{number}", "tests.bench.asker", *flags)))
             yield callers
 
     def _home(self) -> Path:
@@ -158,28 +152,45 @@ class BenchCluster:
         home.mkdir(parents=True, exist_ok=True)
         return home
 
-    @contextmanager
-    def _calling(self, name: str, module: str, *flags: str) -> Iterator[Caller]:
-        home = self._home()
-        # A name may come again in another row: each block has a file of its own.
-        ledger = home / f"{name}-{len(list(home.glob('*.calls')))}.calls"
-        one = Caller(self, name, ledger, [sys.executable, "-m", module, "--out", str(ledger), *flags])
-        try:
-            one.wait_calm()
-            yield one
-        finally:
-            one.stop()
-
     def wait_done(self, pid: int) -> None:
         """Until a killed process is gone."""
         self.wait(f"the end of process {pid}", lambda: not children.is_alive(pid), 10.0)
 
 
+def wait(what: str, condition: Callable[[], bool], limit_s: float) -> float:
+    """Seconds until the condition held. BenchFailed at the limit."""
+    began = time.monotonic()
+    while not condition():
+        if time.monotonic() - began > limit_s:
+            raise BenchFailed(f"{what} did not happen within {limit_s:.0f} s")
+        time.sleep(POLL_S)
+    return time.monotonic() - began
+
+
+@contextmanager
+def sending(home: Path, name_server: str, topic: str, *, rate: float = 500.0) -> Iterator[Caller]:
+    """A process with our own client that sends, for the time of the block; its files are in `home`."""
+    flags = ["--name-server", name_server, "--rate", str(rate), "--status", str(home / f"{topic}.json")]
+    with _calling(home, topic, "tests.bench.sender", "--topic", topic, *flags) as caller:
+        yield caller
+
+
+@contextmanager
+def _calling(home: Path, name: str, module: str, *flags: str) -> Iterator[Caller]:
+    # A name may come again in another row: each block has a file of its own.
+    ledger = home / f"{name}-{len(list(home.glob('*.calls')))}.calls"
+    one = Caller(name, ledger, [sys.executable, "-m", module, "--out", str(ledger), *flags])
+    try:
+        one.wait_calm()
+        yield one
+    finally:
+        one.stop()
+
+
 class Caller:
     """A process that calls all the time, and what it has seen so far."""
 
-    def __init__(self, cluster: BenchCluster, name: str, ledger: Path, command: list[str]) -> None:
-        self._cluster = cluster
+    def __init__(self, name: str, ledger: Path, command: list[str]) -> None:
         self.name = name
         self.ledger = ledger
         self._log = CallLog(ledger)
@@ -196,13 +207,13 @@ class Caller:
     def wait_calm(self, count: int = CALM_CALLS) -> None:
         """`count` calls from now on succeed one after the other."""
         start = len(self.calls())
-        self._cluster.wait(
+        wait(
             f"a calm stretch of {self.name}", lambda: len(self.calls()) >= start + count and is_calm(self.calls(), count), CALM_WITHIN_S
         )
 
     def wait_success_after(self, at_ns: int, limit_s: float) -> None:
         """A call that was begun after that moment succeeds."""
-        self._cluster.wait(
+        wait(
             f"a success of {self.name}", lambda: any(c.ok and c.invoked_ns > at_ns for c in reversed(self.calls()[-2000:])), limit_s
         )
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from tests.bench.rows import (
-    broker_send, controller_killed, controller_start, decisions, decisions_beside_java, fold_rate, ha_copy, log_leader, queryable_row,
-    rto_java, rto_killed_master, rto_paused_master, set_cost, slave_gap, sync_flush,
+    broker_send, controller_killed, controller_start, copy_by_brokers, decisions, decisions_beside_java, fold_rate, ha_copy, log_leader,
+    memory_growth, queryable_row, recovery, rto_beside_java, rto_java, rto_killed_master, rto_paused_master, rto_stock_client,
+    set_cost, slave_gap, sync_flush,
 )  # fmt: skip
 from tests.bench.run_context import Row
 
@@ -23,7 +24,15 @@ ROWS = (
     Row("broker-send", "pipelined sends of 1 KiB at one broker, against Java, the store and an echo server", broker_send.measure),
     Row("broker-send-3", "the same at three brokers, all in sync, against Java", broker_send.measure_three),
     Row("sync-flush", "64 producers, each message on the disk before its answer, against fdatasync alone and Java", sync_flush.measure),
+    Row("recovery", "a store of 1 GiB opened after kill -9 and after an orderly end, Java on the same folder", recovery.measure),
+    Row("recovery-long", "the same with 10 GiB", recovery.measure_long, long=True),
+    Row("copy-brokers", "4 GiB copied to an empty slave by broker processes, against Java and sendfile", copy_by_brokers.measure, long=True),
     Row("log-leader", "the log's leader killed or paused on three Kafka nodes, seen by one who asks", log_leader.measure),
     Row("rto-java", "RTO of the released Java client, tuned and stock (tests/interop)", rto_java.measure, required=True),
+    Row("rto-kills-java", "RTO of 30 kills of the master, own client, and of Java's beside", rto_beside_java.measure_kills, required=True, long=True),
+    Row("rto-pauses-java", "RTO of 10 pauses of the master, own client, and of Java's with the same timers", rto_beside_java.measure_pauses,
+        required=True, long=True),
+    Row("rto-stock-java", "RTO of the stock Java client with default settings, at our brokers and at Java's", rto_stock_client.measure, long=True),
+    Row("memory-growth", "memory of three brokers under a steady load for --minutes, ours and Java's", memory_growth.measure, long=True),
     Row("queryable-row", "command to queryable row in Delta, against a bare append", queryable_row.measure),
 )

@@ -48,6 +48,11 @@ def _cells(figure: Figure) -> tuple[str, ...]:
     return figure.what, measured, peer, _ratio(figure.ratio), floor + (" *" if figure.required else ""), goal, verdict(figure)
 
 
+def line(figure: Figure) -> str:
+    """One figure for the progress lines: what a run that is ended early has found so far."""
+    return "  " + "; ".join(cell for cell in _cells(figure) if cell != "-" and cell)
+
+
 def table(figures: Sequence[Figure]) -> str:
     """All figures, one line each, the notes below."""
     rows = [HEADS, *(_cells(figure) for figure in figures)]

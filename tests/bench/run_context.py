@@ -23,7 +23,8 @@ class Bench:
     """One run. Clusters are started when first asked for and stay until `stop`."""
 
     work: Path
-    python: str = sys.executable
+    minutes: float = 60.0
+    """How long a row looks that has to see what grows with time."""
     began: float = field(default_factory=time.monotonic)
     _bare: list[float] = field(default_factory=list)
     _clusters: dict[str, BenchCluster] = field(default_factory=dict)

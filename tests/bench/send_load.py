@@ -12,7 +12,7 @@ from brokers.remoting import codec
 from brokers.remoting.command import RemotingCommand
 from infra.ports import split_address
 from infra.workload.message import body_of
-from tests.bench import pipelined
+from tests.bench import memory, pipelined
 from tests.bench.apart import apart, cpu_seconds
 from tests.bench.cluster import BenchFailed
 from tests.bench.own_set import Member
@@ -20,6 +20,7 @@ from tests.bench.own_set import Member
 BODY_BYTES = 1024
 TOPIC = "bench-send"
 QUEUES = 4
+PIECE_S = 10.0
 REFUSED_MOST = 0.01
 WARM_UPS_MAX = 10
 WARM_GAIN = 1.1
@@ -28,7 +29,7 @@ WARM_GAIN = 1.1
 @dataclass(frozen=True, slots=True)
 class Turn:
     """One run: messages/s that were answered with success, processor seconds of the master and of all brokers of its set, the
-    99th of 100 delays, and how many sends were refused."""
+    99th of 100 delays, how many sends were refused; the master's memory in MiB right after it, its own and with mapped files."""
 
     count: int
     per_s: float
@@ -36,6 +37,8 @@ class Turn:
     set_cpu_s: float
     p99_ms: float
     refused: int
+    own_mib: float = 0.0
+    all_mib: float = 0.0
 
     @property
     def per_core_s(self) -> float:
@@ -77,6 +80,15 @@ def send_paced(address: tuple[str, int], count: int, per_s: float) -> pipelined.
     return pipelined.paced(address, frames(count), per_s)
 
 
+def send_steadily(address: tuple[str, int], per_s: float, seconds: float) -> dict[int, int]:
+    """So many a second for a long time, in pieces; answers by code other than 0."""
+    bad: dict[int, int] = {}
+    for _ in range(max(1, round(seconds / PIECE_S))):
+        for code, count in pipelined.paced(address, frames(round(per_s * min(seconds, PIECE_S))), per_s).bad.items():
+            bad[code] = bad.get(code, 0) + count
+    return bad
+
+
 def send_alone(address: tuple[str, int], count: int) -> list[float]:
     """One after the other; times in ms."""
     return pipelined.one_by_one(address, frames(count))
@@ -95,11 +107,13 @@ def turn(master: Member, members: list[Member], function: object, *arguments: ob
     sends is refused: a refusal costs nothing, so the figure would be one of refusals."""
     before = {member.pid: cpu_seconds(member.pid) for member in members}
     load: pipelined.Load = apart(function, split_address(master.address), *arguments)  # type: ignore[arg-type]
+    held = memory.resident(master.pid)
     cost = {pid: cpu_seconds(pid) - spent for pid, spent in before.items()}
     refused = sum(load.bad.values())
     if refused > load.answered * REFUSED_MOST:
         raise BenchFailed(f"{refused} of {load.answered} sends at {master.name} were answered with codes {load.bad}")
-    return Turn(load.answered - refused, load.good_per_s, cost[master.pid], sum(cost.values()), load.p99_ms, refused)
+    spent = (cost[master.pid], sum(cost.values()))
+    return Turn(load.answered - refused, load.good_per_s, *spent, load.p99_ms, refused, held.own, held.all)
 
 
 def warmed_up(master: Member, members: list[Member], function: object, count: int, *arguments: object) -> int:

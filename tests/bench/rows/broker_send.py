@@ -156,6 +156,7 @@ def figures(row: str, replicas: int, ours: Sends, java: Sends | None) -> list[Fi
         figure(f"p99 at {PACED_PER_S:.0f} messages/s", "ms", "p99_ms", paced=True,
                note="sent at their times whatever is answered; a delay counts from the moment a message was due"),
     ]  # fmt: skip
+    found.append(figure("memory of the master's own", "MiB", "own_mib", note=_memory_note(ours, java)))
     if replicas > 1:
         found.insert(2, figure("messages per core-second of the whole set", "messages/core-s", "per_set_core_s"))
     return found
@@ -170,6 +171,13 @@ def _note(replicas: int, ours: Sends, java: Sends | None) -> str:
         f"client in a process of its own, one connection, {WINDOW} under way, {rules}, flush in the background; ours {ours.refused} "
         f"refused{beside}"
     )
+
+
+def _memory_note(ours: Sends, java: Sends | None) -> str:
+    """What the kernel counts with files that are mapped."""
+    mapped = f"with mapped files: ours {median(ours.of('all_mib')):.0f} MiB"
+    beside = f", Java's {median(java.of('all_mib')):.0f} MiB; its heap is set to 1 GiB" if java else ""
+    return f"right after a turn at full load, heap and buffers without mapped files (RssAnon); {mapped}{beside}"
 
 
 def measure(bench: Bench) -> list[Figure]:

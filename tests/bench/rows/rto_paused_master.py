@@ -19,27 +19,32 @@ FAST_TIMERS = (
 )  # fmt: skip
 
 
-def measure(bench: Bench) -> list[Figure]:
+def struck_again(bench: Bench, topic: str, pauses: int) -> tuple[list[blows.Blow], Figure]:
+    """So many pauses of the master of a set of its own, and what was lost."""
     cluster = bench.plain_cluster()
     struck: list[blows.Blow] = []
-    home = bench.folder("paused-master")
+    home = bench.folder(topic)
     bench.say(f"three brokers of their own, heartbeat {HEARTBEAT_MS} ms, timeout {TIMEOUT_MS} ms")
-    with own_set(cluster, home, "bench-fast", 3, *FAST_TIMERS) as brokers:
-        brokers.create_topic(TOPIC)
-        with cluster.sending(TOPIC) as sending:
-            for number in range(1, PAUSES + 1):
+    with own_set(cluster, home, topic, 3, *FAST_TIMERS) as brokers:
+        brokers.create_topic(topic)
+        with cluster.sending(topic) as sending:
+            for number in range(1, pauses + 1):
                 master = brokers.wait_whole()
                 sending.wait_calm()
                 with paused(master.child.pid) as at_ns:
                     struck.append(blows.seen_by(sending, at_ns, master.name))
                 bench.say(f"pause {number}: {master.name}, RTO {struck[-1].seen.rto_ms or 0:.0f} ms")
             brokers.wait_whole()
-        loss = blows.loss(ROW, sending, cluster.name_server)
+        return struck, blows.loss(ROW, sending, cluster.name_server)
+
+
+def measure(bench: Bench) -> list[Figure]:
+    struck, loss = struck_again(bench, TOPIC, PAUSES)
     times = blows.recovery_times(struck)
     note = (
         f"longest of {PAUSES}, median {median(times):.2f} s; {blows.CLIENT}; broker heartbeat {HEARTBEAT_MS} ms, controllers give a "
-        f"silent broker {TIMEOUT_MS} ms; the peer is that timeout: nothing can know of the pause before; Java with fast timers: 2.6 s "
-        "elsewhere"
+        f"silent broker {TIMEOUT_MS} ms; the peer is that timeout: nothing can know of the pause before; Java RocketMQ with the same "
+        "timers is beside in rto-pauses-java (make bench-long)"
     )
     worst = Figure(
         ROW, "RTO, master paused, fast timers", "s", max(times), "heartbeat timeout", TIMEOUT_MS / 1000, floor=at_most(6.0),

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import pytest
 
 from brokers.remoting import codec
-from tests.bench import pipelined, send_load
-from tests.bench.rows import broker_send, sync_flush
+from tests.bench import memory, pipelined, send_load, stored_broker
+from tests.bench.rows import broker_send, copy_by_brokers, memory_growth, recovery, rto_beside_java, sync_flush
 
 OURS = send_load.Turn(1_000, 500.0, 0.5, 2.0, 9.0, 0)
 JAVA = send_load.Turn(1_000, 1_000.0, 0.25, 1.0, 3.0, 7)
@@ -23,7 +26,7 @@ def test_sends_go_over_all_queues_and_are_numbered_one_after_the_other() -> None
 
 
 def test_a_set_of_three_is_judged_by_its_master_and_as_a_whole() -> None:
-    rate, core, whole, p99, paced = broker_send.figures("broker-send-3", 3, sends(OURS), sends(JAVA))
+    rate, core, whole, p99, paced, _ = broker_send.figures("broker-send-3", 3, sends(OURS), sends(JAVA))
     assert (rate.value, rate.ratio) == (500.0, 0.5) and "28 sends refused" in rate.note
     assert (core.value, core.ratio, core.reached) == (2_000.0, 0.5, False)
     assert (whole.value, whole.peer_value) == (500.0, 1_000.0)
@@ -32,7 +35,7 @@ def test_a_set_of_three_is_judged_by_its_master_and_as_a_whole() -> None:
 
 def test_without_java_nothing_is_judged_against_it() -> None:
     found = broker_send.figures("broker-send", 1, sends(OURS), None)
-    assert len(found) == 4 and all(figure.ratio is None and figure.reached is None for figure in found)
+    assert len(found) == 5 and all(figure.ratio is None and figure.reached is None for figure in found)
 
 
 def test_warming_up_ends_when_messages_no_longer_become_cheaper(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -48,3 +51,52 @@ def test_messages_per_sync_and_the_bare_fdatasync_bound_the_synchronous_flush() 
     assert (against_disk.peer_value, against_disk.ratio) == (2_000.0, 0.25) and "50 % of the time" in against_disk.note
     assert (syncs.value, syncs.peer_value) == (25.0, 500.0)
     assert (per_sync.value, per_sync.peer_value) == (20.0, 2.0)
+
+
+def test_recovery_stands_beside_java_on_the_same_folder() -> None:
+    ours = recovery.Opened(killed=[1.0, 2.0, 4.0], ended=[0.5, 0.5], writable=[3.0], empty=[0.4])
+    java = recovery.Opened(killed=[4.0], ended=[2.0], writable=[6.0], empty=[2.0])
+    killed, writable, ended = recovery.figures("recovery", 1, ours, java)
+    assert (killed.value, killed.ratio) == (2.0, 0.5) and "ours 0.40 s, Java's 2.00 s" in killed.note
+    assert (writable.ratio, ended.ratio) == (0.5, 0.25)
+    assert all(figure.ratio is None for figure in recovery.figures("recovery", 1, ours, None))
+
+
+def test_a_copy_is_judged_from_its_first_acknowledgement_to_its_last() -> None:
+    assert copy_by_brokers.rate([(0.0, 0), (3.0, 0), (4.0, 100_000_000), (6.0, 500_000_000)]) == pytest.approx(200.0)
+    assert copy_by_brokers.rate([(0.0, 0), (2.0, 500_000_000)]) == pytest.approx(250.0)
+
+
+def test_what_the_slave_acknowledged_is_read_from_the_masters_ha_status() -> None:
+    body = json.dumps({"masterCommitLogMaxOffset": 9, "haConnectionInfo": [{"slaveAckOffset": 7}]}).encode()
+    assert copy_by_brokers.progress(body) == (9, 7)
+    assert copy_by_brokers.progress(b'{"masterCommitLogMaxOffset":9,"haConnectionInfo":[]}') == (9, 0)
+
+
+def test_many_blows_are_told_by_their_median_their_95th_and_their_longest() -> None:
+    ours = rto_beside_java.Struck([n / 100 for n in range(1, 31)], [5.0], "")
+    java = rto_beside_java.Struck([0.5, 1.5], [20.0, 22.0], "lost 0 of 10 acknowledged")
+    middle, high, longest = rto_beside_java.figures("row", "RTO", ours, java, (1.5, 0.25), "timers")
+    assert (middle.value, middle.peer_value, high.value, longest.value) == (0.155, 1.0, 0.29, 0.3)
+    assert middle.reached and longest.holds and "2 blows, whole again after 21.0 s" in middle.note
+
+
+def test_the_growth_of_memory_leaves_out_the_beginning() -> None:
+    held = memory_growth.Held([(at, 100.0 if at < 30 else 200.0 + at / 3600) for at in range(0, 100, 2)])
+    assert held.growth() == pytest.approx(1.0)
+    mine, growth, slave, _ = memory_growth.figures((held, [held]), None, 2)
+    assert mine.value == pytest.approx(200.0, abs=0.1) and growth.value == 1.0 and slave.ratio is None
+
+
+def test_memory_of_a_process_is_its_own_and_what_it_maps() -> None:
+    found = memory.parse("Name:\tx\nVmRSS:\t    4096 kB\nRssAnon:\t    1024 kB\n")
+    assert (found.own, found.all) == (1.0, 4.0)
+    with pytest.raises(ValueError, match="RssAnon"):
+        memory.parse("VmRSS:\t1 kB")
+    with pytest.raises(ValueError, match="two moments"):
+        memory.slope_per_hour([(1.0, 5.0)])
+
+
+def test_a_store_is_filled_as_a_kill_leaves_it(tmp_path: Path) -> None:
+    end = stored_broker.fill(tmp_path, 1 << 20, 1 << 24)
+    assert end >= 1 << 20 and (tmp_path / "abort").exists()

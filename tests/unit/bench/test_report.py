@@ -30,3 +30,7 @@ def test_a_large_ratio_is_told_in_times() -> None:
 def test_the_document_holds_every_figure() -> None:
     found = report.document([Figure("a", "w", "s", 1.0)], {"cores": 2}, 1.234, 0)
     assert (found["seconds"], found["exit_code"], len(found["figures"])) == (1.2, 0, 1)
+
+
+def test_a_progress_line_holds_the_figure_and_its_peer() -> None:
+    assert report.line(Figure("row", "RTO", "s", 0.5, "Java", 1.0)) == "  RTO; 0.5 s; Java: 1 s; 50 %"
