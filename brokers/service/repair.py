@@ -13,9 +13,9 @@ from collections.abc import Awaitable, Callable, Sequence
 
 from brokers.log.commit_log import LogError
 from brokers.log.integrity import RECORD_BYTES_MAX, BadRecord, Place
-from brokers.log.patch import patch
+from brokers.log.patch import patch, patch_blank
 from brokers.log.queue_repair import look, put_right, where_to_look
-from brokers.log.records import size_and_magic
+from brokers.log.records import MAGIC_BLANK, size_and_magic
 from brokers.log.side_reader import side_read
 from brokers.log.store import MessageStore
 from brokers.remoting.client import RemotingClient
@@ -83,10 +83,12 @@ class Repairs:
         self._report("RecordRefused", {**fields, "reason": bad.reason, "found_by": found_by})
 
     async def _repair(self, place: Place) -> bool:
-        if await self._entry_put_right(place):
+        if await self._entry_put_right(place) or await self._put(place, "log", self._blank_with(b"")):
             return True
         for address in self._sources():
             data = await self._fetched(address, place)
+            if data is not None and await self._put(place, address, self._blank_with(data)):
+                return True
             if data is not None and await self._put_back(address, place if place.size else place._replace(size=len(data)), data):
                 return True
         if place.offset in self._bad:
@@ -128,7 +130,9 @@ class Repairs:
         try:
             answer = await self._read_log(address, place.offset, place.size or HEAD_BYTES)
             if answer.code == ResponseCode.SUCCESS and not place.size and len(answer.body) == HEAD_BYTES:
-                answer = await self._read_log(address, place.offset, size_and_magic(answer.body, 0)[0])
+                size, magic = size_and_magic(answer.body, 0)
+                if magic != MAGIC_BLANK:
+                    answer = await self._read_log(address, place.offset, size)
             if answer.code == ResponseCode.REQUEST_CODE_NOT_SUPPORTED:
                 request = RemotingCommand.request(RequestCode.VIEW_MESSAGE_BY_ID, where)
                 answer = await self._client.call(address, request, CALL_TIMEOUT_MS)
@@ -141,10 +145,17 @@ class Repairs:
         ext = {"offset": str(offset), "count": str(count)}
         return await self._client.call(address, RemotingCommand.request(RequestCode.REGENT_READ_LOG, ext), CALL_TIMEOUT_MS)
 
+    def _blank_with(self, told: bytes) -> Callable[[Place], Callable[[], None] | None]:
+        log, confirmed = self._store.log, self._store.confirm_offset
+        return lambda place: None if place.size else patch_blank(log, place.offset, confirmed, told)
+
     async def _put_back(self, address: str, place: Place, data: bytes) -> bool:
-        store = self._store
+        return await self._put(place, address, lambda place: patch(self._store.log, place, data, self._store.confirm_offset))
+
+    async def _put(self, place: Place, source: str, write: Callable[[Place], Callable[[], None] | None]) -> bool:
+        """Whether `write` knew the right bytes; they are durable then."""
         try:
-            sync = patch(store.log, place, data, store.confirm_offset)
+            sync = write(place)
             if sync is None:
                 return False
             await asyncio.to_thread(sync)
@@ -153,8 +164,8 @@ class Repairs:
             return False
         self._bad.pop(place.offset, None)
         self.repaired += 1
-        _log.warning("message at %d repaired from %s", place.offset, address)
-        self._report("RecordRepaired", {"offset": place.offset, "size": place.size, "source": address})
+        _log.warning("message at %d repaired from %s", place.offset, source)
+        self._report("RecordRepaired", {"offset": place.offset, "size": place.size, "source": source})
         return True
 
     async def close(self) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from brokers.scrubber import Scrubber
 from tests.support.brokers import until
-from tests.unit.brokers.log.log_samples import bodies
+from tests.unit.brokers.log.log_samples import NOW_MS, bodies, log_bytes, sized
 from tests.unit.brokers.log.test_patch import flip
 from tests.unit.brokers.service.test_repair import COUNT, Pair
 
@@ -55,3 +55,16 @@ async def test_unconfirmed_bytes_are_left_alone(tmp_path: Path) -> None:
         pair.stores[0].confirm_offset = pair.offsets[-1]
         await Scrubber(pair.stores[0], pair.repairs, FAST, 0).look_through()
         assert pair.events == []
+
+
+async def test_a_damaged_blank_record_is_put_back_with_another_replicas_word(tmp_path: Path) -> None:
+    async with Pair(tmp_path) as pair:
+        for store in pair.stores:
+            for size in (3000, 2000):
+                store.put(sized(size), NOW_MS)
+            store.dispatch_to(store.log_end)
+        own, other = pair.stores
+        flip(tmp_path / "own", own.read_log(0, 4096).index(b"\xcb\xd4\x31\x94") + 2)
+        assert log_bytes(own) != log_bytes(other)
+        await Scrubber(own, pair.repairs, FAST, 0).look_through()
+        assert log_bytes(own) == log_bytes(other) and (pair.repairs.repaired, pair.repairs.damaged) == (1, 0)

@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 
 from brokers.log.integrity import Place
-from brokers.log.patch import patch
-from tests.unit.brokers.log.log_samples import NOW_MS, bodies, message, small_store
+from brokers.log.patch import patch, patch_blank
+from brokers.log.records import encode_blank
+from tests.unit.brokers.log.log_samples import NOW_MS, bodies, message, sized, small_store
 
 
 def flip(root: Path, offset: int) -> None:
@@ -46,3 +47,19 @@ def test_a_disk_that_refuses_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(os, "pwrite", lambda fd, data, at: 1)
     with pytest.raises(OSError, match="in part"):
         patch(store.log, Place(0, len(good)), good, store.log_end)
+
+
+@pytest.mark.parametrize(("last", "told"), [(4096 - 60, b""), (3000, encode_blank(1096))])
+def test_a_blank_record_is_put_back_where_it_can_be_nothing_else(tmp_path: Path, last: int, told: bytes) -> None:
+    store = small_store(tmp_path)
+    for size in (last, 2000):
+        store.put(sized(size), NOW_MS)
+    end = store.log_end
+    sound = store.read_log(last, 8)
+    flip(tmp_path, last + 5)
+    assert patch_blank(store.log, last, 4095, told) is None, "not confirmed"
+    assert patch_blank(store.log, last, end, encode_blank(7)) is None, "another replica has something else there"
+    assert last > 3000 or patch_blank(store.log, last, end) is None, "a message could have been there"
+    sync = patch_blank(store.log, last, end, told)
+    assert sync is not None and store.read_log(last, 8) == sound
+    sync()
