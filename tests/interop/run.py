@@ -77,6 +77,9 @@ def play(scenario: Scenario, stage: Stage) -> list[Row]:
         rows = [broken(error), *ended(stage)]
     took = f"{'ok' if all(row.ok for row in rows) else 'NOT OK'} after {time.monotonic() - began:.0f} s"
     stage.say(f"{scenario.name}: {took}")
+    for row in rows:
+        if not row.ok:
+            stage.say(f"NOT OK {row.what}: {row.result}")
     return [*rows, Row("time", took.partition("after ")[2])]
 
 
