@@ -3,29 +3,50 @@
 Responsible for: the dispatch rule of broker-wire-and-storage.md 3.5, in log order, each message once.
 Refuses to know: how the confirm offset came about, who waits for the entries, how keys are indexed.
 
-What this process appended itself is remembered until it is confirmed, so that the log need not be read back for it.
+What this process appended itself is remembered until it is confirmed, so that the log need not be read back for it. What a
+master sent is read back; long runs of it in pieces whose entries are made with arrays, on another thread if one likes.
 """
 
 from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 from brokers.log.commit_log import CommitLog, LogError
 from brokers.log.consume_queue import ConsumeQueues, pack_entry
 from brokers.log.index import MessageIndex
 from brokers.log.records import SYS_FLAG_PREPARED, SYS_FLAG_TRANSACTION_MASK, Record
 from brokers.log.scan import LogWalk
+from brokers.log.side_reader import side_read
+
+if TYPE_CHECKING:
+    from brokers.log.entry_runs import EntryRuns, QueueRun
 
 # Unconfirmed messages kept in memory (about 150 bytes each); beyond it they are read back from the log.
 PENDING_RECORDS_MAX = 100_000
 INDEXED_AT_ONCE = 4096
+# Below this it is not worth the arrays.
+PIECE_BYTES_MIN = 256 * 1024
+PIECE_BYTES = 1 << 20
+# So many messages, or PIECE_BYTES, are looked at one by one where the arrays stopped.
+SINGLY = 256
 
 _log = logging.getLogger(__name__)
 
 # (topic, queue id, new end slot)
 QueueGrowth = tuple[str, int, int]
+
+
+class Piece(NamedTuple):
+    """Bytes of the log from `start`, which may have entries now, as all below `limit`. `run`, called once and on any thread,
+    makes the entries: OSError."""
+
+    start: int
+    limit: int
+    life: int
+    run: Callable[[], EntryRuns]
 
 
 class _Run:
@@ -48,6 +69,7 @@ class Dispatcher:
         self._pending: deque[Record] = deque()
         self._pending_end = -1
         self._reported = -1
+        self._life = 0  # pieces of an older one are of no use
         self.index: MessageIndex | None = None
         self.dispatched_offset = 0
         self.last_store_ms = 0
@@ -56,6 +78,7 @@ class Dispatcher:
         """Go on from `offset`, forgetting what was remembered (recovery, or a cut of the log)."""
         self._pending.clear()
         self._pending_end = -1
+        self._life += 1
         self.dispatched_offset = offset
 
     def appended(self, start: int, end: int, records: Sequence[Record]) -> None:
@@ -71,6 +94,11 @@ class Dispatcher:
         pending.extend(records)
         self._pending_end = end
 
+    @property
+    def remembers(self) -> bool:
+        """Whether what comes next need not be read from the log."""
+        return bool(self._pending)
+
     def dispatch_to(self, confirm_offset: int) -> list[QueueGrowth]:
         """Builds entries of all messages that end at or below `confirm_offset`: [(topic, queue id, new end slot)]."""
         target = min(confirm_offset, self._log.end_offset)
@@ -80,11 +108,14 @@ class Dispatcher:
         try:
             grown = self._dispatch(target)
         except OSError as error:
-            # Entries are repeatable and the log holds everything: tried again with the next confirm offset.
-            self.restart_at(before)
-            self._say(before, f"queue files cannot be written: {error}; free space or replace the disk")
+            self._refused(before, error)
             return []
         return [(topic, queue_id, end) for (topic, queue_id), end in grown.items()]
+
+    def _refused(self, before: int, error: OSError) -> None:
+        """Entries are repeatable and the log holds everything: tried again with the next confirm offset."""
+        self.restart_at(before)
+        self._say(before, f"queue files cannot be written: {error}; free space or replace the disk")
 
     def _dispatch(self, target: int) -> dict[tuple[str, int], int]:
         grown: dict[tuple[str, int], int] = {}
@@ -94,19 +125,71 @@ class Dispatcher:
             grown = self.build(taken)
             if self.index is not None:
                 self.index.put(start, taken, self.dispatched_offset)
+        while (piece := self.next_piece(target)) is not None:
+            self._take(piece, piece.run(), grown)
+            if self.dispatched_offset == piece.start:
+                break
         if not self._pending and target > self.dispatched_offset:
-            walk = LogWalk(self._log.read, self.dispatched_offset, target, self._log.file_bytes, check_body=False)
-            grown.update(self.build(walk if self.index is None else self._indexed(walk, self.index)))
-            self.dispatched_offset = walk.end
-            if walk.reason and not walk.incomplete:
-                self._say(walk.end, f"{walk.reason}; start this replica with an empty store")
+            self._walk(target, grown)
         return grown
 
+    def _walk(self, target: int, grown: dict[tuple[str, int], int], *, few: bool = False) -> None:
+        """One message after the other."""
+        walk = LogWalk(self._log.read, self.dispatched_offset, target, self._log.file_bytes, check_body=False)
+        records = iter(walk) if not few else _few(walk)
+        grown.update(self.build(records if self.index is None else self._indexed(records, walk, self.index)))
+        self.dispatched_offset = walk.end
+        if walk.reason and not walk.incomplete:
+            self._say(walk.end, f"{walk.reason}; start this replica with an empty store")
+
+    # -- long runs
+
+    def next_piece(self, confirm_offset: int) -> Piece | None:
+        """The first part of a long way to `confirm_offset`; None when it is short, or remembered. Taken on the log's thread.
+
+        The key index is not told of its messages: it follows by itself.
+        """
+        start, target = self.dispatched_offset, min(confirm_offset, self._log.end_offset)
+        if self._pending or target - start < PIECE_BYTES_MIN:
+            return None
+        read = side_read(self._log, start, min(PIECE_BYTES, target - start))
+
+        def run() -> EntryRuns:
+            from brokers.log.entry_runs import entry_runs  # numpy only where long runs come: a tenth of a second
+
+            return entry_runs(read(), start)
+
+        return Piece(start, target, self._life, run)
+
+    def fits(self, piece: Piece) -> bool:
+        """Whether its entries come next: the log was not cut since it was handed out."""
+        return piece.life == self._life and piece.start == self.dispatched_offset
+
+    def take(self, piece: Piece, made: EntryRuns) -> list[QueueGrowth]:
+        """Writes the entries of a piece that fits."""
+        grown: dict[tuple[str, int], int] = {}
+        if not self.fits(piece):
+            return []
+        try:
+            self._take(piece, made, grown)
+        except OSError as error:
+            self._refused(piece.start, error)
+            return []
+        return [(topic, queue_id, end) for (topic, queue_id), end in grown.items()]
+
+    def _take(self, piece: Piece, made: EntryRuns, grown: dict[tuple[str, int], int]) -> None:
+        for run in made.runs:
+            self._write_run((run.topic, run.queue_id), run, grown)
+        if made.end > piece.start:
+            self.dispatched_offset, self.last_store_ms = made.end, made.store_ms
+        else:
+            self._walk(piece.limit, grown, few=True)
+
     @staticmethod
-    def _indexed(walk: LogWalk, index: MessageIndex) -> Iterator[Record]:
+    def _indexed(records: Iterator[Record], walk: LogWalk, index: MessageIndex) -> Iterator[Record]:
         """The walk's records, each given to the index once its queue has it."""
         start, seen = walk.end, []
-        for record in walk:
+        for record in records:
             yield record
             seen.append(record)
             if len(seen) == INDEXED_AT_ONCE:
@@ -165,7 +248,7 @@ class Dispatcher:
             self._write_run(key, run, grown)
         runs.clear()
 
-    def _write_run(self, key: tuple[str, int], run: _Run, grown: dict[tuple[str, int], int]) -> None:
+    def _write_run(self, key: tuple[str, int], run: _Run | QueueRun, grown: dict[tuple[str, int], int]) -> None:
         queue = self._queues.get_or_create(*key)
         if queue is None or run.first_slot < 0:
             return
@@ -174,3 +257,11 @@ class Dispatcher:
                 grown[key] = queue.max_offset
         except LogError as error:  # the other queues go on
             self._say(run.last_physical, str(error))
+
+
+def _few(walk: LogWalk) -> Iterator[Record]:
+    limit = walk.end + PIECE_BYTES
+    for number, record in enumerate(walk, 1):
+        yield record
+        if number == SINGLY or walk.end >= limit:
+            return

@@ -71,7 +71,8 @@ def java_string_hash(text: str) -> int:
 
 
 @lru_cache(maxsize=4096)
-def _hash_of_tag(tag: bytes) -> int:
+def tag_hash(tag: bytes) -> int:
+    """Java's hash of a tag's text."""
     return java_string_hash(tag.decode("utf-8", "replace"))
 
 
@@ -84,7 +85,7 @@ def tags_code(properties: bytes, topic: str, store_ms: int) -> int:
     if b"TAGS\x01" not in properties:
         return 0
     tag = property_value(properties, b"TAGS")
-    return 0 if tag is None else _hash_of_tag(tag)
+    return 0 if tag is None else tag_hash(tag)
 
 
 def delay_level(properties: bytes) -> int:

@@ -31,8 +31,7 @@ from brokers.log.query import GetResult
 from brokers.log.records import MessageFields, RecordError
 from brokers.log.recovery import RecoveryReport, recover
 
-# Share of the machine's memory within which messages count as not cold (accessMessageInMemoryMaxRatio).
-MEMORY_PERCENT = 40
+MEMORY_PERCENT = 40  # of the machine's: messages within it count as not cold (accessMessageInMemoryMaxRatio)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,23 +74,22 @@ class MessageStore:
         self._abort = AbortMarker(self.root)
         self._checkpoint_path = self.root / CHECKPOINT_NAME
         self.log = CommitLog(self.root / "commitlog", self.config.log_file_bytes)
-        self.queues = ConsumeQueues(
-            self.root / "consumequeue", self.config.queue_file_bytes, self.config.open_queue_files_max
-        )
-        self._dispatcher = Dispatcher(self.log, self.queues)
+        sizes = (self.config.queue_file_bytes, self.config.open_queue_files_max)
+        self.queues = ConsumeQueues(self.root / "consumequeue", *sizes)
+        self.dispatcher = Dispatcher(self.log, self.queues)
         self._checkpoint_lock = threading.Lock()  # a checkpoint job beside a cut
         self._cuts = 0
         self._checkpoint = read_checkpoint(self._checkpoint_path)
         self.recovery: RecoveryReport = recover(
-            self.log, self.queues, self._dispatcher, self._checkpoint, abnormal=self._abort.is_set(), same_boot=same_boot
+            self.log, self.queues, self.dispatcher, self._checkpoint, abnormal=self._abort.is_set(), same_boot=same_boot
         )
         self.confirm_offset = self.recovery.confirm_offset
         self._queued_end = max(self.queues.last_physical() + 1, self.confirm_offset)  # no entry points at or beyond it
         sizes, sound = (self.config.index_slots, self.config.index_entries_max), not self.recovery.abnormal
         self.index = open_index(self.root, self.log, *sizes, sound=sound) if self.config.message_index else None
-        self._dispatcher.index = self.index
+        self.dispatcher.index = self.index
         self._memory_bytes = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") * MEMORY_PERCENT // 100
-        self._appender = Appender(self.log, self.queues, self._dispatcher)
+        self._appender = Appender(self.log, self.queues, self.dispatcher)
         self.spare.run(self._abort.set)
 
     # -- what is there
@@ -109,7 +107,7 @@ class MessageStore:
     @property
     def dispatched_offset(self) -> int:
         """Every message that ends at or below it can be read through its queue."""
-        return self._dispatcher.dispatched_offset
+        return self.dispatcher.dispatched_offset
 
     @property
     def io_error(self) -> str | None:
@@ -169,7 +167,7 @@ class MessageStore:
             self.log.append_raw(offset, data)
         finally:
             if began and self.log.file_starts:
-                self._dispatcher.restart_at(self.log.min_offset)
+                self.dispatcher.restart_at(self.log.min_offset)
 
     def truncate(self, to_offset: int) -> int:
         """Cuts log, queues and queue offsets at `to_offset`, durably; returns the new end (2.6)."""
@@ -188,7 +186,7 @@ class MessageStore:
         self.log.truncate(to_offset)
         if to_offset < queued_end:  # a promotion cuts behind them: it must not cost what grows with the number of queues
             self.queues.truncate(to_offset)
-        self._dispatcher.restart_at(min(self.dispatched_offset, self.log.end_offset))
+        self.dispatcher.restart_at(min(self.dispatched_offset, self.log.end_offset))
         return self.log.end_offset
 
     def is_message_start(self, offset: int) -> bool:
@@ -207,15 +205,18 @@ class MessageStore:
 
     def dispatch_to(self, confirm_offset: int) -> list[QueueGrowth]:
         """Makes messages up to `confirm_offset` readable: [(topic, queue id, new max offset)] of the queues that grew."""
+        self.note_confirmed(confirm_offset)
+        return self.dispatcher.dispatch_to(confirm_offset)
+
+    def note_confirmed(self, confirm_offset: int) -> None:
+        """Everything below may be read once it is dispatched."""
         self.confirm_offset = max(self.confirm_offset, min(confirm_offset, self.log.end_offset))
-        return self._dispatcher.dispatch_to(confirm_offset)
 
     def query(
         self, topic: str, queue_id: int, offset: int, max_messages: int, codes: Collection[int] | None = None
     ) -> GetResult:
         """Messages of a queue from `offset` with the store results of 4.5; `codes`: tag hashes, None or empty = all."""
-        queue = self.queues.get(topic, queue_id)
-        check = QueueCheck(topic, queue_id)
+        queue, check = self.queues.get(topic, queue_id), QueueCheck(topic, queue_id)
         return query.get_messages(self.log, queue, offset, max_messages, codes, self._memory_bytes, check)
 
     def query_or_cold(
@@ -253,7 +254,7 @@ class MessageStore:
 
     def checkpoint_job(self) -> Callable[[], None]:
         """What makes log and queues durable and records it. Taken on the store's thread, to be called on any."""
-        dispatched, stored_ms, cuts = self.dispatched_offset, self._dispatcher.last_store_ms, self._cuts
+        dispatched, stored_ms, cuts = self.dispatched_offset, self.dispatcher.last_store_ms, self._cuts
         files, folders = self.queues.take_unsynced()
 
         def run() -> None:

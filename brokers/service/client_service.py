@@ -10,9 +10,11 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterable
 
+from brokers.log.dispatch import QueueGrowth
+from brokers.log.queue_follower import QueueFollower
 from brokers.log.store import MessageStore
 from brokers.remoting.codes import RequestCode
-from brokers.remoting.connection import Connection, Handler
+from brokers.remoting.connection import Connection, Express, Handler
 from brokers.service.client_requests import ClientRequests
 from brokers.service.clock import Clock
 from brokers.service.forward import CALL_TIMEOUT_MS, Forwarder
@@ -46,6 +48,7 @@ class ClientService:
     ) -> None:  # fmt: skip
         self._store, self._tables, self._roles, self._clock = store, tables, roles, clock
         self._forwarder, self._changes, self._routes_changed = forwarder, changes, routes_changed
+        self._follower = QueueFollower(store, self._queues_grew)
         self.groups = ClientGroups()
         self.clients = ClientRequests(self.groups, clock, self.ensure_groups, tables.groups.notify_enabled)
         self.pulls = PullService(store, tables, self.groups, clock, repairs)
@@ -60,9 +63,9 @@ class ClientService:
         """Request code to handler. What a slave cannot answer it passes on to its master."""
         master = self._forwarder.by_master
         table: dict[int, Handler] = {
-            code: master(self.sends.serve, writes=True)
-            for code in (RequestCode.SEND_MESSAGE, RequestCode.SEND_MESSAGE_V2, RequestCode.SEND_BATCH_MESSAGE)
+            code: master(self.sends.serve, writes=True) for code in (RequestCode.SEND_MESSAGE, RequestCode.SEND_BATCH_MESSAGE)
         }
+        table[RequestCode.SEND_MESSAGE_V2] = Express(master(self.sends.serve, writes=True), self.sends.take)
         pull_timeout_ms = SUSPEND_MS_MAX + CALL_TIMEOUT_MS
         for code in (RequestCode.PULL_MESSAGE, RequestCode.LITE_PULL_MESSAGE):
             table[code] = master(self.pulls.serve, pull_timeout_ms, repeatable=True)
@@ -95,13 +98,18 @@ class ClientService:
     # -- what happens around -----------------------------------------------------------------------------------------
 
     def confirmed(self, confirm_offset: int) -> None:
-        """Messages up to here may be read: put them into their queues and wake who waits."""
-        for topic, queue_id, max_offset in self._store.dispatch_to(confirm_offset):
+        """Messages up to here may be read: their queues follow."""
+        self._follower.confirmed(confirm_offset)
+
+    def _queues_grew(self, grown: list[QueueGrowth]) -> None:
+        """Wake who waits."""
+        for topic, queue_id, max_offset in grown:
             self._changes.dispatched(topic, queue_id)
             self.pulls.dispatched(topic, queue_id, max_offset)
 
     def mastership_begins(self, master_epoch: int) -> None:
         """Before the role view says so: queues go on behind all of the log, the table knows every topic of it."""
+        self._follower.catch_up()
         self._store.rebuild_queue_offsets()
         self._changes.mastership_begins()
         self._tables.topics.mastership_began(master_epoch, self._clock.wall_ms())
@@ -145,4 +153,5 @@ class ClientService:
                     expire_at_ms = now_ms + EXPIRE_PERIOD_MS
                     self.clients.expire()
         finally:
+            self._follower.close()
             self.pulls.cold_reads.close()

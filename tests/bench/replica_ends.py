@@ -16,6 +16,7 @@ from brokers.ha.epoch_file import EpochFile
 from brokers.ha.frames import Transfer
 from brokers.ha.master_link import BATCH_BYTES
 from brokers.ha.transport import RECEIVE_BYTES
+from brokers.log.queue_follower import QueueFollower
 from brokers.log.records import MessageFields, host_bytes
 from brokers.log.store import MessageStore, StoreConfig
 from brokers.replica import effects as fx
@@ -68,7 +69,7 @@ def _replica(root: Path, broker_id: int, dispatches: bool = True) -> tuple[Repli
         # The set stays {master}: a copy must not turn into a member while it is measured.
         return AlterResult(REFUSED, (1,), SET_EPOCH, EPOCH)
 
-    confirmed = store.dispatch_to if dispatches else lambda _offset: None
+    confirmed = QueueFollower(store, lambda _grown: None).confirmed if dispatches else lambda _offset: None
     hooks = ReplicaHooks(role_changed, refuse, lambda _elect: None, confirmed, lambda _kind, _fields: None)
     return ReplicaDriver(core, store, epoch_file, hooks), store
 

@@ -95,18 +95,18 @@ def test_more_unconfirmed_messages_than_memory_allows_are_read_from_the_log(
 ) -> None:
     monkeypatch.setattr("brokers.log.dispatch.PENDING_RECORDS_MAX", 7)
     store = filled(tmp_path)
-    assert len(store._dispatcher._pending) == 7
+    assert len(store.dispatcher._pending) == 7
     store.dispatch_to(store.log_end)
     assert sum(len(found) for found in entries(store).values()) == 60
     store.put(message("A"), NOW_MS)
-    assert len(store._dispatcher._pending) == 1
+    assert len(store.dispatcher._pending) == 1
 
 
 def test_a_repeated_range_adds_nothing(tmp_path: Path) -> None:
     store = filled(tmp_path)
     store.dispatch_to(store.log_end)
     before = entries(store)
-    store._dispatcher.restart_at(0)
+    store.dispatcher.restart_at(0)
     assert store.dispatch_to(store.log_end) == []
     assert entries(store) == before
 
