@@ -38,7 +38,8 @@ def collision(stage: Stage) -> list[Row]:
     """Java alone first; then a set of two Java brokers and one of ours, ours in each role."""
     stage.drop_shared()
     rows = _java_alone(stage)
-    with broker_set(stage, "collision", [java("java-1"), java("java-2"), ours("ours", ack_wait_shrink_ms=STAYS_MEMBER_MS)]) as brokers:
+    members = [java("java-1"), java("java-2", brokerElectionPriority="1"), ours("ours", ack_wait_shrink_ms=STAYS_MEMBER_MS)]
+    with broker_set(stage, "collision", members) as brokers:
         first, second, own = brokers.brokers
         play = _Play(stage, brokers, "Collision")
         play.topic_known()
@@ -107,11 +108,8 @@ def _swap(brokers: JavaSet, master: Replica) -> None:
 
 
 def _ours_supersedes(play: _Play, first: Replica, second: Replica, own: Replica) -> list[Row]:
-    begins = play.dies_ahead(first, via=own, label=[second, own])
-    old = first.epochs()[-1]
-    play.leads_alone(own)
-    second.start(wait=False)
-    play.brokers.whole()
+    begins, old = play.dies_ahead(first, via=own, label=[second, own])
+    make_master(play.brokers, own)
     play.send()
     first.start(wait=False)
     view = play.brokers.whole()
@@ -121,11 +119,7 @@ def _ours_supersedes(play: _Play, first: Replica, second: Replica, own: Replica)
 
 
 def _ours_returns(play: _Play, first: Replica, second: Replica, own: Replica) -> list[Row]:
-    begins = play.dies_ahead(own, via=first)
-    old = own.epochs()[-1]
-    play.leads_alone(second)
-    first.start(wait=False)
-    play.brokers.whole()
+    begins, old = play.dies_ahead(own, via=first)
     play.send()
     own.start(wait=False)
     view = play.brokers.whole()
@@ -136,16 +130,12 @@ def _ours_returns(play: _Play, first: Replica, second: Replica, own: Replica) ->
 
 def _ours_follows(play: _Play, first: Replica, second: Replica, own: Replica) -> list[Row]:
     """Two Java masters under one label; ours holds the bytes of the first, and so does that one itself."""
-    begins = play.dies_ahead(first, via=own, holders=[own], label=[second, own])
-    old = first.epochs()[-1]
-    play.leads_alone(second)
-    epoch = play.brokers.whole().master_epoch
-    one_label = second.epochs()[-1] == old and epoch > old[0]
-    own.start(wait=False)
-    play.brokers.whole()
+    begins, old = play.dies_ahead(first, via=own, holders=[own], label=[second, own])
+    view = play.brokers.whole()
+    one_label = second.epochs()[-1] == old and view.master_epoch > old[0] and view.master_id == second.broker_id
     play.send()
     rows = [
-        Row("Java leads next under the dead Java master's label", f"label {old} in epoch {epoch}", one_label),
+        Row("Java leads next under the dead Java master's label", f"label {old} in epoch {view.master_epoch}, master {view.master_id}", one_label),
         Row("ours has the dead one's bytes there: it cuts them", f"from {begins} on: {play.brokers.view()}"), equal_logs(play.brokers),
     ]  # fmt: skip
     first.start(wait=False)
@@ -214,11 +204,12 @@ class _Play:
             raise Problem(f"the epoch of {master.name} does not begin at the log's end {end}", f"{master.epochs()}")
         return end
 
-    def dies_ahead(self, master: Replica, *, via: Replica, holders: Sequence[Replica] = (), label: Sequence[Replica] = ()) -> int:
-        """`master` begins an epoch at the log's end, which it gives; stores a message that only the holders get; all die."""
+    def dies_ahead(self, master: Replica, *, via: Replica, holders: Sequence[Replica] = (), label: Sequence[Replica] = ()) -> tuple[int, tuple[int, int]]:
+        """`master` begins an epoch at the log's end and stores a message that only the holders get; all die, the others come
+        back and one of them leads. Where that epoch began, and its entry."""
         make_master(self.brokers, via)
         make_master(self.brokers, master)
-        begins = self.label_heard(master, label)
+        begins, entry = self.label_heard(master, label), master.epochs()[-1]
         others = [one for one in self.brokers.brokers if one is not master]
         got = "".join(f" and {one.name}" for one in holders)
         self._stage.say(f"{master.name} leads from {begins} on; kill -9 of all with a message there that only {master.name}{got} has")
@@ -226,8 +217,12 @@ class _Play:
             if one not in holders:
                 one.pause()
         self._send_in_vain(begins, [master, *holders])
-        kill_together(master, *others)
-        return begins
+        kill_together(master, *others)  # with the others goes what waits in their sockets
+        for one in others:
+            one.start(wait=False)
+        self.brokers.wait("one of the others leads", lambda view: view.has_master and view.master_id != master.broker_id and view.master_epoch > entry[0])
+        self.brokers.whole()
+        return begins, entry
 
     def leads_alone(self, one: Replica) -> None:
         """It is started first of all that died, so it is elected."""

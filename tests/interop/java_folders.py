@@ -161,12 +161,11 @@ class _Folder:
         consumer = Consumer(self._stage, self._set.name_servers, self._topic("Small"), name=f"{self._topic('Small')}-group-{self._round}", group=f"{self._name}-group")
         try:
             self._stage.java.wait_until(lambda: wanted <= {row[0] for row in read_received(consumer.received)}, "the group was handed the last round", SENT_WITHIN_S)
-            got = {row[0] for row in read_received(consumer.received)}
+            everything = len(acknowledged_of(self._ledgers["Small"]))
+            self._stage.java.wait_until(lambda: self._consumed() >= everything, "the group's offsets are in the folder", OFFSETS_WITHIN_S)
+            return {row[0] for row in read_received(consumer.received)}
         finally:
             consumer.stop()
-        wanted_sum = len(acknowledged_of(self._ledgers["Small"]))
-        self._stage.java.wait_until(lambda: self._consumed() >= wanted_sum, "the group's offsets are in the folder", OFFSETS_WITHIN_S)
-        return got
 
     def _consumed(self) -> int:
         """How far the group is by the folder's own file, all queues together."""
