@@ -25,6 +25,9 @@ SILENCE_MAX_S = 30.0
 """Bulk reading gives up when not one record came for so long."""
 PARTITION = 0
 FETCH_WAIT_MS = 20
+NEW_CLIENT_AFTER_S = 3.0
+"""A client that was once told of a cluster without nodes (an overloaded one fences its only node) forgets every address and
+says for ever that all are down (librdkafka issue 5301): after so long another one is made."""
 LEADER_KNOWN_FOR: Mapping[str, object] = {"topic.metadata.refresh.interval.ms": 1_000, "metadata.max.age.ms": 1_000}
 """Without a partition of its own the client keeps a leader in mind for a quarter of an hour, also one that stands still: no
 read could be proven current until that one went on."""
@@ -44,6 +47,7 @@ class LogReader:
     def __init__(self, kafka: Mapping[str, str]) -> None:
         self._kafka = {**LOG_CLIENT_SETTINGS, **LEADER_KNOWN_FOR, **kafka}
         self._consumer = self._consumer_of("regent-reader")
+        self._all_down_since_s: float | None = None
 
     def _consumer_of(self, group: str) -> Consumer:
         return Consumer(
@@ -66,10 +70,21 @@ class LogReader:
                 TopicPartition(topic, PARTITION), timeout=timeout_s, cached=False
             )
         except KafkaException as error:
+            self._note_down(error.args[0].code() == KafkaError._ALL_BROKERS_DOWN)
             raise LogUnreachable(f"{topic}: {error.args[0].str()}") from None
+        self._note_down(False)
         if answer is None:
             raise LogUnreachable(f"{topic}: no answer within {timeout_s} s")
         return answer
+
+    def _note_down(self, all_down: bool) -> None:
+        now_s = time.monotonic()
+        since_s = self._all_down_since_s or now_s
+        self._all_down_since_s = since_s if all_down else None
+        if all_down and now_s - since_s >= NEW_CLIENT_AFTER_S:
+            self._consumer.close()
+            self._consumer = self._consumer_of("regent-reader")
+            self._all_down_since_s = None
 
     def read(
         self, topic: str, start: int, end: int, take: Callable[[int, bytes], None], silence_max_s: float = SILENCE_MAX_S

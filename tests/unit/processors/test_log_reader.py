@@ -3,6 +3,7 @@
 import asyncio
 
 import pytest
+from confluent_kafka import KafkaError, KafkaException
 
 from events.codec import COMMAND_FINGERPRINTS, encode
 from events.commands import ChangeSettings, ClusterFormed
@@ -64,6 +65,33 @@ def test_a_kafka_that_is_not_there_is_unreachable() -> None:
     with pytest.raises(LogUnreachable):
         reader.bounds(TOPIC, timeout_s=0.1)
     reader.close()
+
+
+class ForgotAllAddresses:
+    """A client as librdkafka leaves it after an answer that named no node. The real one cannot be brought there from outside."""
+
+    closed = False
+
+    def get_watermark_offsets(self, *_: object, **__: object) -> None:
+        raise KafkaException(KafkaError(KafkaError._ALL_BROKERS_DOWN))
+
+    def close(self) -> None:
+        self.closed = True
+
+
+async def test_a_client_that_says_for_ever_that_all_nodes_are_down_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(log_reader, "NEW_CLIENT_AFTER_S", 0.0)
+    with mock_kafka() as kafka:
+        await fill(kafka, 5)
+        reader = LogReader(kafka)
+        reader.close()
+        dead = ForgotAllAddresses()
+        reader._consumer = dead  # type: ignore[assignment]
+        with pytest.raises(LogUnreachable, match="down"):
+            reader.bounds(TOPIC)
+        assert dead.closed
+        assert reader.bounds(TOPIC, timeout_s=10) == (0, 5)
+        reader.close()
 
 
 @pytest.mark.parametrize(("first", "end", "next_offset", "text"), [
