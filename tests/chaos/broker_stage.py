@@ -80,6 +80,8 @@ class BrokerStage(Hits):
                 self._judge(run, load)
         except (NotAsItShouldBe, AssertionError, CallFailed) as error:
             run.problem = str(error).splitlines()[0]
+        except NotPossible:
+            raise
         except Exception as error:  # a defect of the line itself must not hide what the other lines have shown
             traceback.print_exc()
             run.problem = f"{type(error).__name__}: {error}"
