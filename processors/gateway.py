@@ -15,6 +15,7 @@ from msgspec import structs
 from brokers.remoting import fastjson
 from brokers.remoting.codes import RequestCode
 from brokers.remoting.command import RemotingCommand
+from brokers.remoting.java_numbers import whole_number
 from events.commands import (
     AlterSyncStateSet,
     ApplyBrokerId,
@@ -33,7 +34,6 @@ from processors.liveness import (
 from processors.pulse import REASON_NOT_YET
 from processors.request_fields import BadRequest as BadRequest
 from processors.request_fields import Fields as Fields
-from processors.request_fields import whole_number
 from processors.state import EPOCH_MAX
 
 MEMBERS_MAX = 1_024

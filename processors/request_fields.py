@@ -6,11 +6,11 @@ Refuses to know: which request has which fields.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 
+from brokers.remoting.java_numbers import whole_number
+
 NAME_CHARS_MAX = 255
-_WHOLE = re.compile(r"[+-]?[0-9]{1,40}", re.ASCII)
 
 
 class BadRequest(Exception):
@@ -19,14 +19,6 @@ class BadRequest(Exception):
     def __init__(self, text: str, code: int = 1) -> None:
         super().__init__(text)
         self.code = code
-
-
-def whole_number(text: str, bits: int = 64) -> int | None:
-    """The number as Java reads it, so neither `1_0` nor ` 1`; None when it is none, or does not fit."""
-    if _WHOLE.fullmatch(text) is None:
-        return None
-    number = int(text)
-    return number if -(1 << (bits - 1)) <= number < 1 << (bits - 1) else None
 
 
 class Fields:

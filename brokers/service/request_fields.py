@@ -10,10 +10,10 @@ from collections.abc import Callable, Mapping
 
 from brokers.remoting.codes import ResponseCode
 from brokers.remoting.command import RemotingCommand
+from brokers.remoting.java_numbers import whole_number
 
 I64_MIN, I64_MAX = -(2**63), 2**63 - 1
 I32_MAX = 2**31 - 1
-NUMBER_CHARACTERS_MAX = 20
 
 
 class BadField(Exception):
@@ -35,19 +35,9 @@ def number(ext: Mapping[str, str], key: str, default: int | None = None) -> int:
         if default is None:
             raise BadField(f"the custom field <{key}> is null")
         return default
-    return parse_number(key, value)
-
-
-def parse_number(key: str, value: str) -> int:
-    # The length comes first: int() of a megabyte of digits is work no peer may order.
-    if len(value) > NUMBER_CHARACTERS_MAX or not value.isascii() or "_" in value:
-        raise BadField(f"the custom field <{key}> is no number")
-    try:
-        result = int(value)
-    except ValueError:
-        raise BadField(f"the custom field <{key}> is no number") from None
-    if not I64_MIN <= result <= I64_MAX:
-        raise BadField(f"the custom field <{key}> does not fit 64 bits")
+    result = whole_number(value)
+    if result is None:
+        raise BadField(f"the custom field <{key}> is no number of 64 bits")
     return result
 
 

@@ -49,17 +49,6 @@ class SendRequest:
 
 def parse_v2(ext: Mapping[str, str]) -> SendRequest:
     """The header of 310 and 320; `BadField` when one is missing or no number."""
-    try:
-        # Every message of a Java producer comes this way: plain conversions first, the careful reader names what is wrong.
-        return SendRequest(
-            ext["a"], ext["b"], ext["c"], int(ext["d"]), int(ext["e"]), int(ext["f"]), int(ext["g"]), int(ext["h"]),
-            ext.get("i") or "", int(ext.get("j") or 0), ext.get("k") == "true", ext.get("m") == "true",
-        )  # fmt: skip
-    except (KeyError, ValueError):
-        return _parse_v2_carefully(ext)
-
-
-def _parse_v2_carefully(ext: Mapping[str, str]) -> SendRequest:
     return SendRequest(
         text(ext, "a"), text(ext, "b"), text(ext, "c"), number(ext, "d"), number(ext, "e"), number(ext, "f"),
         number(ext, "g"), number(ext, "h"), ext.get("i") or "", number(ext, "j", 0), flag(ext, "k"), flag(ext, "m"),

@@ -2,21 +2,7 @@
 
 import pytest
 
-from processors.request_fields import BadRequest, Fields, whole_number
-
-
-@pytest.mark.parametrize(("text", "number"), [
-    ("12", 12), ("+3", 3), ("-1", -1), ("007", 7), (str(2**63 - 1), 2**63 - 1), (str(-(2**63)), -(2**63)),
-    ("", None), ("1_0", None), (" 1", None), ("1 ", None), ("1\n", None), ("1.5", None), ("0x1", None), ("\u0661", None), ("--1", None),
-    (str(2**63), None), ("9" * 5_000, None),
-])  # fmt: skip
-def test_a_number_is_what_java_reads_as_one(text: str, number: int | None) -> None:
-    assert whole_number(text) == number
-
-
-def test_a_number_fits_the_bits_of_its_field() -> None:
-    assert whole_number(str(2**31 - 1), 32) == 2**31 - 1
-    assert whole_number(str(2**31), 32) is None and whole_number(str(-(2**31) - 1), 32) is None
+from processors.request_fields import BadRequest, Fields
 
 
 @pytest.mark.parametrize("value", ["", "x", "1.5", "1_0", str(1 << 63)])
