@@ -122,6 +122,8 @@ class _Folder:
     def _hand_over(self, one: Replica, other: Replica) -> None:
         self._stage.say(f"{self._name}: {self._kind(one)} is {self._ending}, the folder goes to {self._kind(other)}")
         self._end(one)
+        if (one.store / "abort").exists() != (self._ending == "killed"):
+            raise Problem(f"{one.name} was {self._ending}, its folder says otherwise", "file abort")
         shutil.move(one.store, other.store)
         self._open(other)
 
