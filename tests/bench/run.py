@@ -56,10 +56,10 @@ def measured(bench: Bench, row: Row) -> list[Figure]:
         return [Figure(row.name, row.meaning, "", None, required=row.required, note=f"failed: {error}")]
 
 
-def run(rows: Sequence[Row], keep: bool, minutes: float) -> tuple[list[Figure], float, set[str]]:
+def run(rows: Sequence[Row], keep: bool, minutes: float, share: float) -> tuple[list[Figure], float, set[str]]:
     """(figures, seconds, rows that failed). Everything that was started is stopped, whatever happens."""
     work = Path(tempfile.mkdtemp(prefix="regent-bench-"))
-    bench = Bench(work, minutes)
+    bench = Bench(work, minutes, share)
     figures: list[Figure] = []
     failed: set[str] = set()
     try:
@@ -88,6 +88,7 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--only", action="append", metavar="NAME,...", help="these rows only")
     parser.add_argument("--long", action="store_true", help="also the rows that take many minutes (make bench-long)")
     parser.add_argument("--minutes", type=float, default=60.0, help="how long memory-growth looks at each kind of broker (default %(default)g)")
+    parser.add_argument("--share", type=float, default=1.0, help="of the blows of rto-kills-java, rto-pauses-java and rto-stock-java")
     parser.add_argument("--list", action="store_true", help="the names of the rows")
     parser.add_argument("--json", action="store_true", help="one JSON document on standard output")
     parser.add_argument("--keep", action="store_true", help="keep the folder with logs and ledgers")
@@ -102,7 +103,7 @@ def main(arguments: Sequence[str]) -> int:
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         rows = chosen(options.only, options.long)
-        figures, seconds, failed = run(rows, options.keep, options.minutes)
+        figures, seconds, failed = run(rows, options.keep, options.minutes, options.share)
     except Problem as problem:
         print(f"make bench: {problem}", file=sys.stderr)
         return problem.exit_code

@@ -25,6 +25,8 @@ class Bench:
     work: Path
     minutes: float = 60.0
     """How long a row looks that has to see what grows with time."""
+    share: float = 1.0
+    """Of the blows of a row that strikes many times."""
     began: float = field(default_factory=time.monotonic)
     _bare: list[float] = field(default_factory=list)
     _clusters: dict[str, BenchCluster] = field(default_factory=dict)
@@ -37,6 +39,10 @@ class Bench:
     def say(self, text: str) -> None:
         """A progress line."""
         print(f"[{self.seconds:6.1f} s] {text}", file=sys.stderr, flush=True)
+
+    def times(self, count: int) -> int:
+        """How often to strike where `count` is asked for: fewer when time presses, never fewer than two."""
+        return max(2, round(count * self.share))
 
     def folder(self, name: str) -> Path:
         """A fresh folder of that name."""

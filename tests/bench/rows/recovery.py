@@ -21,7 +21,7 @@ GIB = 1 << 30
 FILE_BYTES = GIB
 SPARE_BYTES = 64 << 20
 """Left free at the end of the last file, so that the sends of a turn stay within it."""
-KILLS, ENDS = 3, 2
+KILLS, ENDS = 2, 1
 LOAD, WINDOW = 4_000, 64
 PEER = "Java broker, same folder"
 

@@ -77,20 +77,20 @@ def _struck_java(
 
 
 def measure_kills(bench: Bench) -> list[Figure]:
-    struck, whole_s, sending, name_server = rto_killed_master.struck_again(bench, "bench-kills", KILLS)
+    struck, whole_s, sending, name_server = rto_killed_master.struck_again(bench, "bench-kills", bench.times(KILLS))
     loss = replace(blows.loss("rto-kills-java", sending, name_server), row="rto-kills-java")
     ours = Struck(blows.recovery_times(struck), whole_s, "")
     bench.quiet()
-    java = _struck_java(bench, "bench-kills", JAVA_KILLS, _kill, {}, {}, lambda _: None)
+    java = _struck_java(bench, "bench-kills", bench.times(JAVA_KILLS), _kill, {}, {}, lambda _: None)
     timers = ", ".join(f"{key}={value}" for key, value in {**FAST_BROKER_SETTINGS, **FAST_CONTROLLER_SETTINGS}.items())
     return [*figures("rto-kills-java", "RTO, master kill -9", ours, java, (1.5, 0.25), f"Java's timers: {timers}"), loss]
 
 
 def measure_pauses(bench: Bench) -> list[Figure]:
-    struck, loss = rto_paused_master.struck_again(bench, "bench-pauses", PAUSES)
+    struck, loss = rto_paused_master.struck_again(bench, "bench-pauses", bench.times(PAUSES))
     ours = Struck(blows.recovery_times(struck), [], "")
     bench.quiet()
-    java = _struck_java(bench, "bench-pauses", JAVA_PAUSES, lambda _set, master, _epoch: _pause(master), AS_OURS, SCANNED,
+    java = _struck_java(bench, "bench-pauses", bench.times(JAVA_PAUSES), lambda _set, master, _epoch: _pause(master), AS_OURS, SCANNED,
                         lambda master: master.process.resume())  # fmt: skip
     timers = f"both with a heartbeat of {HEARTBEAT_MS} ms and a timeout of {TIMEOUT_MS} ms, Java's controller looks every {HEARTBEAT_MS} ms"
     return [*figures("rto-pauses-java", "RTO, master paused", ours, java, (6.0, 2.0), timers), replace(loss, row="rto-pauses-java")]

@@ -70,7 +70,7 @@ def _ours(bench: Bench, stage: Stage) -> Struck:
         one.wait_done(victim["pid"])
         return str(victim["name"])
 
-    return _struck(bench, stage, one.name_server, "ours", KILLS, strike, one.wait_whole)
+    return _struck(bench, stage, one.name_server, "ours", bench.times(KILLS), strike, one.wait_whole)
 
 
 def _java(bench: Bench, stage: Stage) -> Struck:
@@ -86,7 +86,7 @@ def _java(bench: Bench, stage: Stage) -> Struck:
             master.process.start(wait=False)
             return master.name
 
-        return _struck(bench, stage, brokers.name_servers, "Java", JAVA_KILLS, strike, brokers.wait_whole)
+        return _struck(bench, stage, brokers.name_servers, "Java", bench.times(JAVA_KILLS), strike, brokers.wait_whole)
 
 
 def measure(bench: Bench) -> list[Figure]:
