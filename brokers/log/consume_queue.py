@@ -73,7 +73,7 @@ class ConsumeQueue:
             self._starts.pop()
 
     def _set_end(self, slot: int) -> None:
-        self.max_offset = slot
+        self.max_offset, self._min_for = slot, -1
         entries = self.read(slot - 1, 1) if slot else []
         newest = entries[0] if entries else None
         self.last_physical = newest.physical_offset if newest and newest.size != FILLER_SIZE else -1
@@ -119,7 +119,7 @@ class ConsumeQueue:
     def append(self, slot: int, entries: bytes | bytearray, last_physical: int) -> int:
         """Writes consecutive entries from `slot`; those already there are skipped. Returns how many were new.
 
-        A gap before `slot` is filled with filler entries; a queue without entries begins in the file of `slot` (3.5).
+        A queue without entries begins in the file of `slot`, with filler entries before it (3.5).
         """
         known = self.max_offset - slot
         if known > 0:
@@ -142,7 +142,9 @@ class ConsumeQueue:
             first = segments.file_start(slot * ENTRY_BYTES, self._file_bytes) // ENTRY_BYTES
         elif slot - first > GAP_ENTRIES_MAX:
             raise LogError(f"{self._directory}: queue offset jumps from {first} to {slot}")
-        self._write(first, FILLER * (slot - first))
+        # Behind an entry none may be missing: such slots are nobody's until the log was asked, never passed over.
+        lost = FILLER if self.last_physical < 0 else pack_entry(self.last_physical, 0, 0)
+        self._write(first, lost * (slot - first))
 
     def _write(self, slot: int, entries: bytes | bytearray) -> None:
         at = 0
@@ -172,7 +174,6 @@ class ConsumeQueue:
         """Another entry in the place of one that is there; OSError when the disk refuses."""
         self._write(slot, entry)
         self._set_end(self.max_offset)
-        self._min_for = -1
 
     def next_file(self, slot: int) -> int:
         """First slot of the file behind that of `slot`."""
@@ -218,7 +219,6 @@ class ConsumeQueue:
         self._cut(self.first_slot_where(first, lambda entry: entry.physical_offset >= physical_offset))
 
     def _cut(self, slot: int) -> None:
-        self._min_for = -1
         while self._starts and self._starts[-1] >= slot * ENTRY_BYTES:
             self._files.remove(self._path(self._starts.pop()))
         if not self._starts:

@@ -10,6 +10,7 @@ from brokers.log.checkpoint import Checkpoint
 from brokers.log.commit_log import CommitLog, store_ms_of
 from brokers.log.consume_queue import ConsumeQueues
 from brokers.log.dispatch import Dispatcher
+from brokers.log.queue_repair import last_dispatched
 from brokers.log.records import MAGIC_V1, MAGIC_V2, MESSAGE_BYTES_MIN, size_and_magic
 from brokers.log.recovery_plan import (
     Confirmed, FileFacts, Known, RecoveryReport, plan, scan_from, settle, settle_empty,
@@ -36,9 +37,9 @@ def recover(
     made = plan(files, log.file_bytes, known)
     if made.queues_valid_below is not None:
         queues.keep_valid_below(made.queues_valid_below)
-    last_dispatched = queues.last_physical()
-    start = scan_from(made, files, last_dispatched)
-    read = Confirmed(LogWalk(log.read, start, log.capacity_end, log.file_bytes, check_body=True), made, last_dispatched)
+    dispatched = last_dispatched(log, queues)
+    start = scan_from(made, files, dispatched)
+    read = Confirmed(LogWalk(log.read, start, log.capacity_end, log.file_bytes, check_body=True), made, dispatched)
     dispatcher.restart_at(start)
     dispatcher.build(read)
     end = read.walk.end

@@ -14,9 +14,9 @@ from collections.abc import Awaitable, Callable, Sequence
 from brokers.log.commit_log import LogError
 from brokers.log.integrity import RECORD_BYTES_MAX, BadRecord, Place
 from brokers.log.patch import patch, patch_blank
-from brokers.log.queue_repair import look, put_right, where_to_look
+from brokers.log.queue_repair import Looked, all_led_to, look, put_right, where_to_look
 from brokers.log.records import MAGIC_BLANK, size_and_magic
-from brokers.log.side_reader import side_read
+from brokers.log.side_reader import SideRead, side_read
 from brokers.log.store import MessageStore
 from brokers.remoting.client import RemotingClient
 from brokers.remoting.codes import RequestCode, ResponseCode
@@ -96,31 +96,31 @@ class Repairs:
         return False
 
     async def _entry_put_right(self, place: Place) -> bool:
-        """Whether the message of the slot lies sound in the log, elsewhere than its entry said; it leads there now."""
+        """Whether the entry led elsewhere than to the sound message of its slot, or to none although there is none."""
         store = self._store
         queue = None if place.queue_id is None else store.queues.get(place.topic.decode("utf-8", "surrogateescape"), place.queue_id)
         if queue is None:
             return False
-        at, limit = where_to_look(store.log, queue, place, store.confirm_offset)
-        window = SEARCH_WINDOW_BYTES
-        while (at := max(at, store.log_min)) < limit:
-            read = side_read(store.log, at, min(window, limit - at))
-            try:
-                looked = await asyncio.to_thread(lambda: look(read(), at, store.log.file_bytes, place))  # noqa: B023
-                if looked.found is not None:
-                    return put_right(queue, looked.found) and self._is_right(place, looked.found.physical_offset)
-            except OSError as error:
-                _log.error("slot %d of a queue cannot be put right: %s", place.slot, error)
-                return False
-            if looked.end == at and window > RECORD_BYTES_MAX:
-                return False
-            at, window = looked.end, 2 * window if looked.end == at else SEARCH_WINDOW_BYTES
-        return False
+        at, limit, sound = where_to_look(store.log, queue, place, store.confirm_offset)
+        window, found = SEARCH_WINDOW_BYTES, None
+        try:
+            while (at := max(at, store.log_min)) < limit and found is None:
+                read = side_read(store.log, at, min(window, limit - at))
+                looked = await asyncio.to_thread(_looked, read, at, store.log.file_bytes, place)
+                found, sound = looked.found, sound and looked.sound and all_led_to(store.queues, looked.others)
+                if looked.end == at and window > RECORD_BYTES_MAX:
+                    return False
+                at, window = looked.end, 2 * window if looked.end == at else SEARCH_WINDOW_BYTES
+            return (found is not None or sound) and put_right(queue, place.slot, found) and self._is_right(place, found)
+        except OSError as error:
+            _log.error("slot %d of a queue cannot be put right: %s", place.slot, error)
+            return False
 
-    def _is_right(self, place: Place, offset: int) -> bool:
+    def _is_right(self, place: Place, found: Record | None) -> bool:
         self._bad.pop(place.offset, None)
         self.repaired += 1
-        _log.warning("slot %d of a queue led to %d; put right, its message is at %d", place.slot, place.offset, offset)
+        leads = "nowhere, there is no such message" if found is None else f"to {found.physical_offset}"
+        _log.warning("slot %d of a queue led to %d, and leads %s now", place.slot, place.offset, leads)
         self._report("RecordRepaired", {"offset": place.offset, "size": place.size, "source": "log"})
         return True
 
@@ -174,3 +174,7 @@ class Repairs:
         for task in self._running.values():
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def _looked(read: SideRead, start: int, file_bytes: int, place: Place) -> Looked:
+    return look(read(), start, file_bytes, place)

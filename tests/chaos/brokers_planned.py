@@ -8,7 +8,7 @@ from tests.chaos.line import Line
 from tests.support.local_cluster import regent, wait_until
 
 
-def _done(stage: BrokerStage, *words: str) -> str:
+def done(stage: BrokerStage, *words: str) -> str:
     """The last line of a verb that must succeed."""
     done = regent(*words, "--dir", str(stage.cluster.folder.root))
     if done.returncode:
@@ -17,12 +17,12 @@ def _done(stage: BrokerStage, *words: str) -> str:
 
 
 def rolling_restart(stage: BrokerStage) -> str:
-    return _done(stage, "restart", "--rolling")
+    return done(stage, "restart", "--rolling")
 
 
 def transfer(stage: BrokerStage) -> str:
     before = stage.master()
-    told = _done(stage, "controller", "transfer", "broker-a")
+    told = done(stage, "controller", "transfer", "broker-a")
     if stage.new_master(before) == before:
         raise NotAsItShouldBe(f"{before} is master still: {told}")
     stage.flows()

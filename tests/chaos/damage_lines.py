@@ -11,9 +11,10 @@ from infra.workload.message import sequence_of
 from tests.chaos import damage
 from tests.chaos.armed import Armed
 from tests.chaos.broker_stage import QUEUES, BrokerStage
+from tests.chaos.brokers_planned import done
 from tests.chaos.hits import NotAsItShouldBe
 from tests.chaos.line import Line
-from tests.support.local_cluster import regent, wait_until
+from tests.support.local_cluster import wait_until
 
 FLIPS = 5
 SCRUBBED = {"scrub_every_s": 1}
@@ -61,9 +62,7 @@ def _forget(stage: BrokerStage, victim: str, old: int) -> str:
     wait_until(lambda: fresh() != old, f"{victim} has an id of its own again")
     new = fresh()
     stage.cluster.set_view(f"replica {new} is in sync", lambda view: new in view.in_sync)
-    done = regent("controller", "clean", SET, str(old), "--yes", "--dir", str(stage.cluster.folder.root))
-    if done.returncode:
-        raise NotAsItShouldBe(f"replica {old} cannot be cleaned: {(done.stderr or done.stdout).strip().splitlines()[-1]}")
+    done(stage, "controller", "clean", SET, str(old), "--yes")
     return f"{victim} came back empty as replica {new} and copied all; replica {old} was cleaned"
 
 
@@ -98,7 +97,7 @@ def bits_of_one(of_master: bool, stage: BrokerStage) -> str:
     victim = stage.master() if of_master else stage.slaves()[0]
     before = armed.log_now(victim)
     hit = damage.flip_bodies(armed.store(victim), _confirmed(stage, victim), FLIPS, armed.chance)
-    served = _served_by(stage, victim)
+    served = served_by(stage, victim)
     _made_good(armed, before, victim, hit)
     return f"{FLIPS} bodies of {victim}, {served} messages read from it meanwhile, all as sent; all repaired (seed {armed.seed})"
 
@@ -115,7 +114,7 @@ def bits_of_all(stage: BrokerStage) -> str:
         hits[name] = damage.flip_bodies(armed.store(name), below, FLIPS, armed.chance, spared=taken)
         taken.update(hits[name])
     for name in everybody:
-        _served_by(stage, name)
+        served_by(stage, name)
     for name in everybody:
         _made_good(armed, before, name, hits[name])
     return f"{FLIPS} bodies of each replica, all repaired from each other (seed {armed.seed})"
@@ -152,7 +151,7 @@ def _made_good(armed: Armed, before: dict[str, int], name: str, hit: list[int]) 
         raise NotAsItShouldBe(f"{name} did not report {hit}")
 
 
-def _served_by(stage: BrokerStage, name: str) -> int:
+def served_by(stage: BrokerStage, name: str) -> int:
     """Everything in the run's topic as that broker serves it; NotAsItShouldBe for a body that is not as sent."""
     return asyncio.run(_read_from(stage, stage.cluster.process(name)["address"]))
 

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from brokers.log.consume_queue import pack_entry
 from brokers.log.integrity import Place
-from brokers.log.queue_repair import look, put_right, where_to_look
+from brokers.log.queue_repair import all_led_to, last_dispatched, look, put_right, where_to_look
 from brokers.log.store import MessageStore
 from tests.unit.brokers.log.log_samples import NOW_MS, bodies, log_bytes, message, small_store
 
@@ -40,7 +41,7 @@ def spoil(store: MessageStore, slot: int) -> None:
 
 def found(store: MessageStore, slot: int, window: int = 1 << 20) -> tuple[int, object]:
     """(bytes looked through, message found)."""
-    first, last = where_to_look(store.log, queue_of(store), place(slot), store.confirm_offset)
+    first, last, _ = where_to_look(store.log, queue_of(store), place(slot), store.confirm_offset)
     at = first
     while at < last:
         data = store.read_log(at, min(window, last - at))
@@ -58,7 +59,7 @@ def test_a_wrong_entry_is_put_right_between_its_neighbours(store: MessageStore, 
     spoil(store, slot)
     looked_at, record = found(store, slot)
     assert record is not None and looked_at < 4 * right[0].size + store.log.file_bytes
-    assert put_right(queue_of(store), record) and not put_right(queue_of(store), record)
+    assert put_right(queue_of(store), slot, record) and not put_right(queue_of(store), slot, record)
     assert queue_of(store).read(slot, 1) == right
     assert bodies(store, 1) == [b"%d" % number * 40 for number in range(COUNT)]
 
@@ -69,7 +70,7 @@ def test_a_whole_queue_of_wrong_entries_is_found_by_looking_through_the_log(stor
         spoil(store, slot)
     for slot in range(COUNT):
         _, record = found(store, slot, window=700)
-        assert record is not None and put_right(queue_of(store), record)
+        assert record is not None and put_right(queue_of(store), slot, record)
     assert queue_of(store).read(0, 10) == right and len(bodies(store, 1)) == COUNT
 
 
@@ -83,7 +84,7 @@ def test_a_damaged_message_is_not_found_and_its_entry_left_alone(store: MessageS
 
 
 def test_entries_of_light_queues_are_not_looked_for(store: MessageStore) -> None:
-    assert where_to_look(store.log, queue_of(store), Place(0, 1, b"%LMQ%x", 1, 3), store.confirm_offset) == (0, 0)
+    assert where_to_look(store.log, queue_of(store), Place(0, 1, b"%LMQ%x", 1, 3), store.confirm_offset) == (0, 0, False)
 
 
 def test_arbitrary_bytes_are_looked_through_without_harm(store: MessageStore) -> None:
@@ -92,3 +93,40 @@ def test_arbitrary_bytes_are_looked_through_without_harm(store: MessageStore) ->
         spoiled = data[:at] + bytes(64) + data[at + 64 :]
         looked = look(spoiled, 0, 4096, place(5))
         assert 0 <= looked.end <= len(spoiled)
+
+
+def test_messages_tell_whether_entries_lead_to_all_of_them(store: MessageStore) -> None:
+    first, last, closed = where_to_look(store.log, queue_of(store), place(5), store.confirm_offset)
+    others = look(store.read_log(first, last - first), first, store.log.file_bytes, place(99)).others
+    assert closed and len(others) == 3 and all_led_to(store.queues, others)
+    spoil(store, 5)
+    assert not all_led_to(store.queues, others)
+    assert not where_to_look(store.log, queue_of(store), place(0), store.confirm_offset).closed
+
+
+def test_a_last_entry_that_leads_elsewhere_says_nothing_of_what_was_dispatched(store: MessageStore) -> None:
+    other = store.queues.get("T", 0)
+    assert other is not None
+    assert last_dispatched(store.log, store.queues) == queue_of(store).last_physical
+    queue_of(store).overwrite(COUNT - 1, pack_entry(store.log_end - 1, 100, 0))
+    assert last_dispatched(store.log, store.queues) == other.last_physical
+    other.overwrite(COUNT - 1, pack_entry(1 << 40, 100, 0))
+    assert last_dispatched(store.log, store.queues) == -1
+
+
+@pytest.mark.parametrize("wrong", [1 << 40, 1 << 13])
+def test_no_slot_is_passed_over_after_a_start_with_a_last_entry_that_leads_out_of_the_log(tmp_path: Path, wrong: int) -> None:
+    """The start takes the entry away; what comes next leaves the slot to whoever reads it."""
+    store = small_store(tmp_path)
+    for number in range(6):
+        store.put(message(body=b"%d" % number), NOW_MS)
+    store.dispatch_to(store.log_end)
+    queue = store.queues.get("T", 0)
+    assert queue is not None
+    queue.overwrite(5, pack_entry(wrong, 100, 0))
+    store.close(clean=False)
+    store = small_store(tmp_path, same_boot=True)
+    store.put(message(body=b"6"), NOW_MS)
+    store.dispatch_to(store.log_end)
+    answer = store.query("T", 0, 0, 32)
+    assert answer.next_offset == (5 if answer.messages == 5 else 7)

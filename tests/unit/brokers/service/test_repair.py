@@ -17,7 +17,7 @@ from brokers.service.repair import Repairs
 from brokers.service.topics import TopicConfig
 from tests.support.brokers import pull_request
 from tests.support.client_service import Desk
-from tests.unit.brokers.log.log_samples import NOW_MS, bodies, message, small_store
+from tests.unit.brokers.log.log_samples import NOW_MS, bodies, encoded, message, small_store
 from tests.unit.brokers.log.test_patch import flip
 
 COUNT = 5
@@ -100,6 +100,21 @@ async def test_an_entry_that_leads_elsewhere_is_put_right_from_the_log_and_nobod
             assert refused is not None and await pair.repairs.waited(refused, "pull")
             assert len(bodies(store)) == COUNT and pair.events[-1][1]["source"] == "log"
         assert pair.asked == [] and pair.repairs.damaged == 0
+
+
+async def test_a_slot_that_no_message_has_is_passed_over_once_the_log_was_asked(tmp_path: Path) -> None:
+    """Numbers that were never given: what another broker's log may hold."""
+    async with Pair(tmp_path) as pair:
+        store = pair.stores[0]
+        for queue_id, slot in ((1, 0), (0, COUNT + 2)):
+            fields = message(queue_id=queue_id, body=b"late")
+            store.append_raw(store.log_end, encoded(fields, slot, store.log_end))
+        store.dispatch_to(store.log_end)
+        for slot in (COUNT, COUNT + 1):
+            answer = store.query("T", 0, slot, 32)
+            assert answer.refused is not None and answer.next_offset == slot
+            assert await pair.repairs.waited(answer.refused, "pull")
+        assert bodies(store)[COUNT:] == [b"late"] and store.query("T", 0, COUNT, 32).next_offset == COUNT + 3
 
 
 async def test_a_damaged_message_behind_a_wrong_entry_comes_back_too(tmp_path: Path, monkeypatch) -> None:  # type: ignore[no-untyped-def]

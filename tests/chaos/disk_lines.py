@@ -1,0 +1,111 @@
+"""A broker whose disk is full for a while: what senders are told, that reads go on, that it passes by itself."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.chaos.armed import Armed
+from tests.chaos.broker_stage import BrokerStage
+from tests.chaos.brokers_planned import done
+from tests.chaos.damage_lines import SET, served_by
+from tests.chaos.hits import NotAsItShouldBe, NotPossible
+from tests.chaos.line import Line
+from tests.support.local_cluster import wait_until
+from tests.support.small_disk import SmallDisk, small_disk
+
+FULL_S = 30.0
+ROOM_BYTES = 32 << 20
+SMALL_FILES = {"commit_log_file_bytes": 1 << 20}
+"""What is set aside already for the newest file of the log must not last long."""
+REFUSED = "code 14"
+
+
+@contextmanager
+def on_small_disk(armed: Armed, name: str) -> Iterator[SmallDisk]:
+    """Its data folder lies on a disk of its own with little room; the broker is restarted for it, and again at the end."""
+    store = armed.store(name)
+    size = sum(path.stat().st_blocks * 512 for path in store.rglob("*")) + ROOM_BYTES
+    disk = small_disk(store, size)
+    with armed.killed(name):
+        _copy(store, aside := store.with_name(f"{name}.aside"))
+        try:
+            small = disk.__enter__()
+        except pytest.skip.Exception as error:
+            raise NotPossible(str(error)) from None
+        _copy(aside, store)
+    armed.stage.cluster.whole()
+    try:
+        yield small
+    finally:
+        with armed.killed(name):
+            shutil.rmtree(aside)
+            _copy(store, aside)
+            disk.__exit__(None, None, None)
+            shutil.rmtree(store)
+            _copy(aside, store)
+            shutil.rmtree(aside)
+
+
+def _copy(source: Path, target: Path) -> None:
+    """With the holes of its files."""
+    target.mkdir(exist_ok=True)
+    subprocess.run(["cp", "-a", "--sparse=always", f"{source}/.", str(target)], check=True, capture_output=True)
+
+
+def disk_full(of_master: bool, stage: BrokerStage) -> str:
+    armed = Armed(stage)
+    victim = stage.slaves()[0]
+    with on_small_disk(armed, victim) as disk:
+        if of_master:
+            _lead(stage, victim)
+        stage.flows(20)
+        pid = armed.pid(victim)
+        disk.fill()
+        if of_master:
+            _refuses(stage, victim)
+        else:
+            _left_out(stage, victim)
+        stage.wait_for(FULL_S)
+        served = served_by(stage, victim)
+        disk.free()
+        stage.cluster.whole()
+        stage.flows()
+        if armed.pid(victim) != pid:
+            raise NotAsItShouldBe(f"{victim} did not get over it without a restart")
+    told = f"senders were told {REFUSED}" if of_master else "it left the set and came back"
+    return f"{victim} had no room for {FULL_S:.0f} s: {told}, {served} messages were read from it meanwhile"
+
+
+def _lead(stage: BrokerStage, name: str) -> None:
+    done(stage, "controller", "transfer", SET, str(_status(stage, name)["broker_id"]))
+    wait_until(lambda: stage.master() == name, f"{name} leads")
+
+
+def _status(stage: BrokerStage, name: str) -> dict[str, Any]:
+    return stage.cluster.view.broker_status(stage.cluster.process(name)["address"]) or {}
+
+
+def _refuses(stage: BrokerStage, victim: str) -> None:
+    def told() -> str:
+        return str(stage.load.figures().get("last_error", ""))
+
+    wait_until(lambda: bool(stage.load.figures().get("outage")) and REFUSED in told(), f"{victim} answers {REFUSED}")
+
+
+def _left_out(stage: BrokerStage, victim: str) -> None:
+    mine = _status(stage, victim)["broker_id"]
+    stage.cluster.set_view(f"{victim} left the set", lambda view: mine not in view.in_sync)
+
+
+LINES = (
+    Line("disk-full-master", "the master's disk is full for 30 s", partial(disk_full, True), runs=2, armed=True, settings=SMALL_FILES),
+    Line("disk-full-slave", "a slave's disk is full for 30 s", partial(disk_full, False), runs=2, armed=True, settings=SMALL_FILES),
+)
