@@ -65,7 +65,7 @@ bench: setup ## the figures of this machine, each beside its floor and goal (ARG
 	$(call run_script,tests/bench/run.py,$(ARGS))
 
 .PHONY: bench-long
-bench-long: setup ## all figures, also those that take half an hour (10 million commands of history)
+bench-long: setup ## all figures, also those that take hours (10 million commands, 10 GiB stores, many kills, memory over an hour)
 	$(call run_script,tests/bench/run.py,--long $(ARGS))
 
 .PHONY: lock
