@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from brokers.remoting import codec
-from tests.bench import memory, pipelined, send_load, stored_broker
+from tests.bench import memory, pipelined, run_context, send_load, stored_broker
 from tests.bench.rows import broker_send, copy_by_brokers, memory_growth, recovery, rto_beside_java, sync_flush
 
 OURS = send_load.Turn(1_000, 500.0, 0.5, 2.0, 9.0, 0)
@@ -100,3 +100,7 @@ def test_memory_of_a_process_is_its_own_and_what_it_maps() -> None:
 def test_a_store_is_filled_as_a_kill_leaves_it(tmp_path: Path) -> None:
     end = stored_broker.fill(tmp_path, 1 << 20, 1 << 24)
     assert end >= 1 << 20 and (tmp_path / "abort").exists()
+
+
+def test_fewer_blows_when_time_presses_but_never_fewer_than_two() -> None:
+    assert [run_context.Bench(Path(), share=share).times(30) for share in (1.0, 0.3, 0.01)] == [30, 9, 2]
