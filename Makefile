@@ -57,7 +57,7 @@ interop: setup ## Java RocketMQ 5.3.3 as peers: brokers, controllers, mqadmin, c
 	$(call run_script,tests/interop/run.py,$(ARGS))
 
 .PHONY: chaos
-chaos: setup ## process faults under load on three Kafka nodes: controllers, master, Kafka, snapshots, 1000 sets (ARGS=--list)
+chaos: setup ## process faults under load: brokers killed, paused, cut off, damaged; controllers and Kafka (ARGS=--list, or names)
 	$(call run_script,tests/chaos/run.py,$(ARGS))
 
 .PHONY: bench

@@ -23,6 +23,7 @@ TESTS_WITHOUT_MODULE: tuple[str, ...] = (
     "chaos/test_chaos_damage.py",
     "chaos/test_chaos_kill_points.py",
     "chaos/test_chaos_line.py",
+    "chaos/test_chaos_network.py",
     "chaos/test_chaos_registrations.py",
     "chaos/test_chaos_run.py",
     "chaos/test_chaos_verdict.py",

@@ -1,0 +1,53 @@
+"""A network of one's own: what is cut is silent, in that direction only, and heals."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from tests.chaos.network import way_in
+from tests.support.local_cluster import ROOT
+
+PROGRAM = """
+import socket, sys
+from pathlib import Path
+from infra import children
+from tests.chaos.network import CLIENTS, Network
+from tests.support.local_cluster import wait_until
+
+home = Path(sys.argv[1])
+network = Network(home, ["one", "two"])
+places = network.places()
+ECHO = "import socket; s = socket.create_server((%r, 7000)); print('up', flush=True)\\nwhile True: c, _ = s.accept(); c.sendall(c.recv(9))"
+HOST = places["one"]["host"]
+echo = children.spawn([*places["one"]["prefix"], sys.executable, "-c", ECHO % HOST], home / "echo")
+wait_until(lambda: b"up" in (home / "echo").read_bytes(), "it listens")
+ASK = "import socket; s = socket.create_connection((%r, 7000), 0.5); s.settimeout(0.5); s.sendall(b'x'); s.recv(9)" % HOST
+
+def heard(place):
+    code, output = [*network.prefix(place), sys.executable, "-c", ASK], home / "ask"
+    return children.spawn(code, output).wait() == 0
+
+def all_heard():
+    return heard("two"), heard(CLIENTS)
+
+assert all_heard() == (True, True)
+with network.cut(["one"], ["two"]), network.cut(["one"], ["two"]):
+    assert all_heard() == (False, True)
+    with network.apart(["one"], [CLIENTS]):
+        assert all_heard() == (False, False)
+    assert all_heard() == (False, True)
+assert all_heard() == (True, True)
+network.end()
+print("as it should be")
+"""
+
+
+def test_a_way_is_cut_in_one_direction_for_as_long_as_it_is_asked_for(tmp_path: object) -> None:
+    way = way_in()
+    if way is None:
+        pytest.skip("this user may not make network namespaces")
+    done = subprocess.run([*way, sys.executable, "-c", PROGRAM, str(tmp_path)], cwd=ROOT, capture_output=True, text=True, timeout=60)
+    assert done.stdout == "as it should be\n", done.stderr
