@@ -228,7 +228,7 @@ class BrokerProcess:
         self.reporter.report("BrokerStarted", started)
 
     def _serve(self) -> None:
-        for code, handler in self.service.handlers().items():
+        for code, handler in self.switch.permission.guarded(self.service.handlers()).items():
             self._dispatcher.register(code, handler)
         self._dispatcher.register(RequestCode.NOTIFY_BROKER_ROLE_CHANGED, self._notified)
         hand_over = HandOverRequests(self.roles, self.hand_over.run, self.sync.copy_from)

@@ -56,6 +56,8 @@ class BrokerConfig(BaseModel):
     sync_from_last_file: bool = False
     election_priority: int = Field(2_147_483_647, ge=0)
     auto_create_topics: bool = True
+    # RocketMQ's brokerPermission: read 4, write 2. What is not allowed stands in no route; order topics take no sends then.
+    broker_permission: int = Field(6, ge=0, le=7)
 
     heartbeat_interval_ms: int = Field(1_000, ge=50)
     controller_heartbeat_timeout_ms: int = Field(10_000, ge=100)

@@ -17,6 +17,7 @@ from brokers.log.errors import LogError
 from brokers.namesrv_client import NameServers, RouteEntry
 from brokers.replica.core import ReplicaCore
 from brokers.replica.effects import RoleChanged
+from brokers.service.broker_permission import BrokerPermission
 from brokers.service.client_service import ClientService
 from brokers.service.forward import Forwarder
 from brokers.service.role_view import RoleView
@@ -34,6 +35,7 @@ class RoleSwitch:
 
     def __init__(self, config: BrokerConfig, roles: RoleView, tables: TableFiles, replica: LocalReplica, forwarder: Forwarder) -> None:
         self._config, self._roles, self._tables, self._replica, self._forwarder = config, roles, tables, replica, forwarder
+        self.permission = BrokerPermission(config.broker_permission, tables.topics, config.advertised)
         self._core: ReplicaCore | None = None
         self._addresses: Callable[[], Mapping[int, str]] = dict
         self._report: Callable[[str, dict[str, object]], None] = lambda kind, fields: None
@@ -109,7 +111,7 @@ class RoleSwitch:
         role_id = 0 if current.role == "MASTER" else core.broker_id
         return RouteEntry(
             config.cluster_name, config.broker_name, role_id, config.advertised, config.ha_advertised,
-            config.name_server_timeout_ms, self._tables.topics.text(),
+            config.name_server_timeout_ms, self.permission.route_text(),
         )  # fmt: skip
 
     async def watch(self) -> None:

@@ -19,6 +19,7 @@ REGION_ID = "DefaultRegion"
 TIMER_PROPERTIES = ("TIMER_DELIVER_MS", "TIMER_DELAY_MS", "TIMER_DELAY_SEC")
 UNSERVED_MARKS = ("TRAN_MSG", "DELAY", "TIMER_D")
 I32_MIN = -(2**31)
+SYS_FLAGS_INNER_BATCH = 0x40 | 0x80
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +103,8 @@ def _numbers_fit(request: SendRequest) -> bool:
 def _unserved(request: SendRequest) -> Refusal | None:
     # Storing these as ordinary messages would deliver them too early: a plain refusal keeps the promise.
     properties = request.properties
+    if request.sys_flag & SYS_FLAGS_INNER_BATCH:
+        return Refusal(ResponseCode.MESSAGE_ILLEGAL, "inner batches, which are one message of many, are not served by this broker")
     if not request.sys_flag & SYS_FLAG_TRANSACTION_MASK and not any(mark in properties for mark in UNSERVED_MARKS):
         return None
     if request.sys_flag & SYS_FLAG_TRANSACTION_MASK or has_property(properties, "TRAN_MSG"):

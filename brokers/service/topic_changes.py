@@ -19,7 +19,7 @@ from brokers.service.clock import Clock
 from brokers.service.role_view import RoleView
 from brokers.service.send_request import Refusal, SendRequest
 from brokers.service.table_files import TableFiles
-from brokers.service.topics import TableText, TopicConfig, TopicTable
+from brokers.service.topics import BATCH_QUEUES, TableText, TopicConfig, TopicTable
 
 PUSH_TIMEOUT_MS = 1_000
 AGREE_TIMEOUT_MS = 2_500
@@ -185,6 +185,12 @@ class TopicChanges:
         if same_line and table.version.counter < mine.version.counter:
             # An answer from before the last push: what is here is newer already.
             return True
+        unread = [
+            name for name, config in table.configs.items()
+            if config.attributes.get("queue.type") == BATCH_QUEUES and mine.configs.get(name) != config
+        ]  # fmt: skip
+        if unread:
+            _log.error("topics with batch queues are copied but cannot be read here: %s", ", ".join(sorted(unread))[:400])
         if mine.take_over(table):
             self._tables.topics_file.save_soon()
         return True

@@ -17,7 +17,7 @@ from brokers.service.request_fields import BadField, flag, number, text
 from brokers.service.send_request import Refusal
 from brokers.service.table_files import TableFiles
 from brokers.service.topic_changes import TopicChanges
-from brokers.service.topics import SYSTEM_TOPICS, TopicConfig, TopicTable, name_refusal
+from brokers.service.topics import SYSTEM_TOPICS, TopicConfig, TopicTable, attribute_refusal, name_refusal
 
 TOPICS_PER_REQUEST_MAX = 10_000
 
@@ -39,7 +39,7 @@ class TopicRequests:
             return request.reply(ResponseCode.SYSTEM_ERROR, remark=str(error))
         except ValueError as error:
             return request.reply(ResponseCode.INVALID_PARAMETER, remark=str(error))
-        return _answered(request, await self._changes.put([config]))
+        return await self._put(request, [config])
 
     async def create_list(self, _connection: Connection, request: RemotingCommand) -> RemotingCommand:
         """18."""
@@ -53,6 +53,12 @@ class TopicRequests:
             return request.reply(ResponseCode.INVALID_PARAMETER, remark=str(error))
         if any(config.name in SYSTEM_TOPICS for config in configs):
             return request.reply(ResponseCode.INVALID_PARAMETER, remark="the list holds a system topic")
+        return await self._put(request, configs)
+
+    async def _put(self, request: RemotingCommand, configs: list[TopicConfig]) -> RemotingCommand:
+        for config in configs:
+            if reason := attribute_refusal(config.attributes):
+                return request.reply(ResponseCode.SYSTEM_ERROR, remark=f"topic {config.name}: {reason}")
         return _answered(request, await self._changes.put(configs))
 
     async def delete(self, _connection: Connection, request: RemotingCommand) -> RemotingCommand:

@@ -29,6 +29,15 @@ TOPICS_MAX = 20_000
 QUEUES_PER_TOPIC_MAX = 65_535
 SYS_FLAG_UNIT = 1
 
+# What a topic's attributes may be (4.10). Batch queues and compaction are served by RocketMQ and not by this broker.
+ATTRIBUTE_VALUES: Mapping[str, frozenset[str] | None] = {
+    "queue.type": frozenset({"SimpleCQ"}),
+    "cleanup.policy": frozenset({"DELETE"}),
+    "message.type": frozenset({"UNSPECIFIED", "NORMAL", "FIFO", "DELAY", "TRANSACTION", "MIXED"}),
+    "reserve.time": None,
+}
+BATCH_QUEUES = "BatchCQ"
+
 NAME_PATTERN = re.compile(r"[%|a-zA-Z0-9_-]+\Z")
 NOT_WRITABLE_BY_CLIENTS = frozenset({
     "SCHEDULE_TOPIC_XXXX", "RMQ_SYS_TRANS_HALF_TOPIC", "RMQ_SYS_TRANS_OP_HALF_TOPIC", "TRANS_CHECK_MAX_TIME_TOPIC",
@@ -99,6 +108,17 @@ def name_refusal(topic: str) -> str | None:
         return f"the topic name is longer than {limit} characters"
     if NAME_PATTERN.match(topic) is None:
         return "the topic name holds characters other than %|a-zA-Z0-9_-"
+    return None
+
+
+def attribute_refusal(attributes: Mapping[str, str]) -> str | None:
+    """Why a topic cannot have these (code 1), None when it can."""
+    for key, value in attributes.items():
+        if key not in ATTRIBUTE_VALUES:
+            return f"the attribute {key[:80]} is unknown"
+        allowed = ATTRIBUTE_VALUES[key]
+        if allowed is not None and value not in allowed:
+            return f"the attribute {key} cannot be {value[:80]} on this broker, only {' or '.join(sorted(allowed))}"
     return None
 
 

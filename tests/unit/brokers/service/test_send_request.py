@@ -61,6 +61,12 @@ def test_the_checks(request_change: dict[str, object], topic_change: dict[str, o
     assert (refused and refused.code) == code
 
 
+@pytest.mark.parametrize("flags", [0x40, 0x80, 0xC0 | 0x1])
+def test_an_inner_batch_is_refused_by_name(flags: int) -> None:
+    refused = refusal(replace(REQUEST, sys_flag=flags), TOPIC, b"x")
+    assert refused is not None and refused.code == 13 and "inner batches" in refused.remark
+
+
 def test_properties_are_found_at_either_place() -> None:
     text = "A\x011\x02UNIQ_KEY\x01id\x02"
     assert has_property(text, "A") and property_value(text, "A") == "1" and property_value(text, "UNIQ_KEY") == "id"

@@ -10,6 +10,7 @@ from brokers.remoting.codes import RequestCode
 from brokers.remoting.command import RemotingCommand
 from brokers.remoting.server import RemotingServer
 from brokers.service import topics
+from brokers.service.data_version import DataVersion
 from brokers.service.topics import TopicConfig, TopicTable
 from tests.support.brokers import free_port, send_request, until
 from tests.support.client_service import Desk
@@ -173,3 +174,15 @@ async def test_a_full_table_does_not_keep_a_replica_from_leading(tmp_path: Path,
         monkeypatch.setattr(topics, "TOPICS_MAX", len(desk.tables.topics.configs))
         desk.lead(3)
         assert desk.roles.serving and desk.tables.topics.get("T") is None
+
+
+async def test_topics_whose_queues_cannot_be_read_are_copied_and_named_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    async with Desk(tmp_path) as slave:
+        slave.follow("127.0.0.1:1", 1)
+        for counter in (1, 2):
+            table = TopicTable([TopicConfig("B", attributes={"queue.type": "BatchCQ"})], DataVersion(1, 1, counter))
+            assert slave.changes.take_over(table, 1)
+        assert [record.getMessage() for record in caplog.records if "batch queues" in record.getMessage()] == [
+            "topics with batch queues are copied but cannot be read here: B"
+        ]
+        assert slave.tables.topics.get("B") is not None

@@ -23,8 +23,10 @@ async def test_a_topic_is_created_as_asked(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("change", "code"),
-    [({"topic": "a b"}, 29), ({"topic": "TBW102"}, 29), ({"perm": "77"}, 29), ({"perm": "x"}, 1), ({"topic": None}, 1), ({"attributes": "bad"}, 29)],
-)
+    [({"topic": "a b"}, 29), ({"topic": "TBW102"}, 29), ({"perm": "77"}, 29), ({"perm": "x"}, 1), ({"topic": None}, 1), ({"attributes": "bad"}, 29),
+     ({"attributes": "+queue.type=BatchCQ"}, 1), ({"attributes": "+cleanup.policy=COMPACTION"}, 1), ({"attributes": "+colour=red"}, 1),
+     ({"attributes": "+queue.type=SimpleCQ,+reserve.time=5,-message.type"}, 0)],
+)  # fmt: skip
 async def test_a_topic_that_cannot_be_is_refused(tmp_path: Path, change: dict[str, str | None], code: int) -> None:
     async with Desk(tmp_path) as desk:
         desk.lead()
@@ -35,6 +37,7 @@ async def test_a_topic_that_cannot_be_is_refused(tmp_path: Path, change: dict[st
 @pytest.mark.parametrize(
     ("body", "code"),
     [(b'{"topicConfigList":[{"topicName":"A","perm":6},{"topicName":"B","readQueueNums":2}]}', 0), (b"{}", 29), (b"x", 29),
+     (b'{"topicConfigList":[{"topicName":"A","attributes":{"queue.type":"BatchCQ"}}]}', 1),
      (b'{"topicConfigList":[{"topicName":"TBW102"}]}', 29), (b'{"topicConfigList":[1]}', 29)],
 )  # fmt: skip
 async def test_topics_are_created_by_list(tmp_path: Path, body: bytes, code: int) -> None:
