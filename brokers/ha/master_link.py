@@ -28,7 +28,7 @@ from brokers.ha.frames import (
     Transfer,
 )
 
-BATCH_BYTES = 256 * 1024
+BATCH_BYTES = 1024 * 1024
 UNACKED_BYTES_MAX = 16 * 1024 * 1024
 assert BATCH_BYTES + Transfer.LAYOUT.size <= FRAME_BYTES_MAX
 

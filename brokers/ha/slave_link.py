@@ -16,16 +16,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
+from brokers.ha.ack_pace import is_ack_due
 from brokers.ha.epochs import OFFSET_MAX, EpochError, EpochHistory
 from brokers.ha.flow import FlowMeter
-from brokers.ha.frames import (
-    MasterFrameDecoder,
-    MasterHandshake,
-    ProtocolError,
-    SlaveAck,
-    SlaveHandshake,
-    Transfer,
-)
+from brokers.ha.frames import MasterFrameDecoder, MasterHandshake, ProtocolError, SlaveAck, SlaveHandshake, Transfer
 from brokers.ha.master_link import LinkLimits
 from brokers.ha.truncation import consistent_offset
 
@@ -153,10 +147,15 @@ class SlaveLink:
             if isinstance(frame, MasterHandshake):
                 events += self._on_handshake_reply(frame, now_ms)
             elif self.state is SlaveState.TRANSFER:
-                events += self._on_transfer(frame)
+                more = self._on_transfer(frame)
+                if events and isinstance(events[-1], ConfirmHeard) and isinstance(more[0], BytesReceived):
+                    events.pop()  # the next one says more
+                events += more
             else:
                 raise ProtocolError(f"{frame} in state {self.state.value}")
-        if self.state is SlaveState.TRANSFER and self.end_offset > self._acked:
+        window, silent_ms = self._limits.unacked_bytes_max, now_ms - self.last_write_ms
+        due = is_ack_due(self.end_offset, self._acked, master_end=self.master_end, window_bytes=window, silent_ms=silent_ms)
+        if due and self.state is SlaveState.TRANSFER:
             events.append(self._ack(now_ms))
         return events
 
@@ -266,9 +265,9 @@ class SlaveLink:
     # -- time -------------------------------------------------------------------------------------
 
     def tick(self, *, now_ms: int) -> list[SlaveEvent]:
-        """A repeated acknowledgement when nothing was written for the heartbeat interval."""
-        idle = now_ms - self.last_write_ms >= self._limits.heartbeat_ms
-        return [self._ack(now_ms)] if idle and self.state is SlaveState.TRANSFER else []
+        """An acknowledgement that was put off, or a repeated one when nothing was written for the heartbeat interval."""
+        due = self.end_offset > self._acked or now_ms - self.last_write_ms >= self._limits.heartbeat_ms
+        return [self._ack(now_ms)] if due and self.state is SlaveState.TRANSFER else []
 
     def silent_too_long(self, *, now_ms: int) -> str | None:
         """Reason to close: no handshake reply in time, or nothing read for the interval."""

@@ -73,7 +73,7 @@ def entry_runs(data: bytes, start: int) -> EntryRuns:
 
 
 def _record_starts(data: bytes) -> Ints:
-    """Where records may begin: the chain of sizes from the front, as long as they make sense."""
+    """Where whole records may begin: the chain of sizes from the front, as long as they make sense."""
     found: list[Ints] = []
     one_by_one: list[int] = []
     at, last, before, reach = 0, len(data) - MESSAGE_BYTES_MIN, 0, 8
@@ -84,9 +84,9 @@ def _record_starts(data: bytes) -> Ints:
             one_by_one, reach = [], min(2 * reach, SAME_SIZE_MAX)
             at += size * same
             continue
-        one_by_one.append(at)
-        if size < MESSAGE_BYTES_MIN:
+        if size < MESSAGE_BYTES_MIN or at + size > len(data):
             break
+        one_by_one.append(at)
         at, before, reach = at + size, size, 8
     found.append(np.array(one_by_one, np.int64))
     return np.concatenate(found)
@@ -119,8 +119,7 @@ def _entries(data: bytes, start: int, at: Ints) -> EntryRuns | int:
     heads = _gather(data, at, f"V{_HEAD.itemsize}").view(_HEAD)
     size, flags = heads["size"].astype(np.int64), heads["flags"].astype(np.int64)
     end = at + size
-    whole = (size >= MESSAGE_BYTES_MIN) & (end <= len(data))
-    good = whole & (heads["magic"] == MAGIC_V1) & (heads["physical"] == start + at)
+    good = (heads["magic"] == MAGIC_V1) & (heads["physical"] == start + at)
     hosts = 12 * ((flags >> 4 & 1) + (flags >> 5 & 1))  # IPv6 hosts are 12 bytes longer
     body_at = at + 88 + hosts
     good &= body_at < end

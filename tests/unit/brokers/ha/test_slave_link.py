@@ -122,7 +122,7 @@ def test_a_master_in_another_epoch_than_the_controller_said_gets_no_acknowledgem
 
 def test_the_label_stands_before_its_bytes_and_the_acknowledgement_behind_them() -> None:
     link = agreed()
-    events = link.receive_data(transfer(0, 1, 0, 700, 441), now_ms=1)
+    events = link.receive_data(transfer(0, 1, 0, 700, 441), now_ms=20)
     assert shape(events) == [
         EpochsLearned(H((1, 0))),
         (0, 441),
@@ -197,6 +197,19 @@ def test_an_idle_slave_repeats_its_acknowledgement() -> None:
     assert link.tick(now_ms=99) == []
     assert link.tick(now_ms=100) == [AckDue(SlaveAck(735).encode(), 735)]
     assert link.tick(now_ms=150) == []
+
+
+def test_an_acknowledgement_that_was_put_off_goes_with_the_next_tick() -> None:
+    link = agreed(H((1, 0)), 100)
+    assert not any(isinstance(event, AckDue) for event in link.receive_data(transfer(100, 1, 0, 0, 50), now_ms=1))
+    assert link.tick(now_ms=2) == [AckDue(SlaveAck(150).encode(), 150)]
+    assert link.tick(now_ms=3) == []
+
+
+def test_of_several_confirm_offsets_at_once_the_last_is_told() -> None:
+    link = agreed(H((1, 0)), 100)
+    events = link.receive_data(transfer(100, 1, 0, 40, 50) + transfer(150, 1, 0, 140, 50), now_ms=1)
+    assert shape(events) == [(100, 50), (150, 50), ConfirmHeard(140)]
 
 
 def test_silence_ends_the_link_at_its_limits() -> None:
