@@ -10,31 +10,29 @@ import asyncio
 import itertools
 import logging
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Mapping
 
+from brokers.remoting.addresses import address_text, split_address
 from brokers.remoting.calls import CallTimeout, ConnectFailed, ConnectionClosed, PendingCalls, RemotingError
 from brokers.remoting.codec import FrameDecoder, FrameError, TlsRefused, encode
 from brokers.remoting.codes import ResponseCode
 from brokers.remoting.command import FLAG_ONEWAY, FLAG_RESPONSE, RemotingCommand
+from brokers.remoting.handlers import Answer, Express, Handler, Take
 from brokers.remoting.limits import Limits
 from brokers.remoting.outbox import Outbox
 
 # What callers need to use a connection, whichever module it lives in.
 __all__ = [
-    "Answer", "CallTimeout", "ConnectFailed", "Connection", "ConnectionClosed", "Handler", "Limits", "RemotingError",
-    "split_address",
+    "Answer", "CallTimeout", "ConnectFailed", "Connection", "ConnectionClosed", "Express", "Handler", "Limits", "RemotingError",
+    "Take", "split_address",
 ]  # fmt: skip
 
 _log = logging.getLogger(__name__)
 _ids = itertools.count(1)
 _BUSY = "[OVERLOAD]system busy, too many requests in flight"
 REMARK_CHARACTERS_MAX = 4_096
-# TLS alert, fatal, handshake failure: a TLS client reports it at once instead of waiting.
+# TLS alert, fatal, handshake failure: reported at once.
 _TLS_ALERT = bytes.fromhex("15030100020228")
-
-Answer = RemotingCommand | Awaitable[RemotingCommand | None] | None
-Handler = Callable[["Connection", RemotingCommand], Answer]
-
 
 class Connection(asyncio.Protocol):
     """One socket. Made by RemotingServer and RemotingClient; handlers get it with each request."""
@@ -49,11 +47,12 @@ class Connection(asyncio.Protocol):
         pauses_reading: bool,
     ) -> None:
         self.id = next(_ids)
-        self.peer = ""
-        self.local = ""
+        self.peer = self.local = ""
         self.attributes: dict[str, object] = {}
         self.closed, self.close_reason = False, ""
         self._handler, self._limits = handler, limits
+        self._express: Mapping[int, Take] = getattr(handler, "express", {})
+        self._taken = 0  # held too, but not by number
         self._on_open, self._on_close = on_open, on_close
         # Only one side may stop reading when the other does not: two that do wait for each other for ever.
         self._pauses_reading = pauses_reading
@@ -85,6 +84,19 @@ class Connection(asyncio.Protocol):
             self._outbox.write(encode(command))
         else:
             self._outbox.write(encode(command, opaque=self._calls.next_opaque(), flag=command.flag | FLAG_ONEWAY))
+
+    def answer_taken(self, frames: list[bytes], body_bytes: int) -> None:
+        """The whole responses to as many requests that were taken, with the bytes of those requests' bodies."""
+        if not self.closed:
+            self._taken -= len(frames)
+            self._held_bytes -= body_bytes
+            self._outbox.write_together(frames)
+
+    def long_way(self, request: RemotingCommand) -> None:
+        """A request that was taken will be answered through `send` after all."""
+        if not self.closed:
+            self._taken -= 1
+            self._held[request.opaque] = len(request.body)
 
     async def call(self, command: RemotingCommand, timeout_ms: int) -> RemotingCommand:
         """The response. The command is not changed: its opaque is chosen here, so a received request can be passed on.
@@ -174,7 +186,7 @@ class Connection(asyncio.Protocol):
                 self._calls.resolve(command)
             elif self._pauses_reading and self._outbox.paused:
                 self._waiting.append(command)
-            else:
+            elif command.flag or not self._takes(command):
                 self._take_request(command)
         if self._decoder.failure is not None:
             self._refuse(self._decoder.failure)
@@ -187,10 +199,29 @@ class Connection(asyncio.Protocol):
         _log.info("connection %d from %s closed: %s", self.id, self.peer, error.reason)
         self.close(error.reason)
 
+    def _takes(self, request: RemotingCommand) -> bool:
+        """The short way."""
+        take = self._express.get(request.code)
+        if take is None or self._full() or self.closed:
+            return False
+        try:
+            if not take(self, request):
+                return False
+        except Exception as error:
+            self._answer_failure(request, error)
+            return True
+        self._taken += 1
+        self._held_bytes += len(request.body)
+        return True
+
+    def _full(self) -> bool:
+        limits = self._limits
+        return len(self._held) + self._taken >= limits.in_flight_requests or self._held_bytes > limits.in_flight_bytes
+
     def _take_request(self, request: RemotingCommand) -> None:
         if self.closed:
             return
-        if len(self._held) >= self._limits.in_flight_requests or self._held_bytes > self._limits.in_flight_bytes:
+        if self._full():
             self._answer(request, request.reply(ResponseCode.SYSTEM_BUSY, remark=_BUSY))
             return
         if not request.flag & FLAG_ONEWAY:
@@ -235,8 +266,8 @@ class Connection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = transport  # type: ignore[assignment]
         self._outbox.attach(transport)  # type: ignore[arg-type]
-        self.peer = self._calls.peer = _address(transport.get_extra_info("peername"))
-        self.local = _address(transport.get_extra_info("sockname"))
+        self.peer = self._calls.peer = address_text(transport.get_extra_info("peername"))
+        self.local = address_text(transport.get_extra_info("sockname"))
         self._on_open(self)
 
     def connection_lost(self, error: Exception | None) -> None:
@@ -264,18 +295,6 @@ class Connection(asyncio.Protocol):
         self.closed, self.close_reason, self._ended = True, reason, self._loop.time()
         self._calls.end_all(reason)
         self._held.clear()
-        self._held_bytes = 0
+        self._held_bytes = self._taken = 0
         self._outbox.clear()
         self._waiting.clear()
-
-
-def _address(name: object) -> str:
-    return f"{name[0]}:{name[1]}" if isinstance(name, tuple) and len(name) >= 2 else str(name or "")
-
-
-def split_address(address: str) -> tuple[str, int]:
-    """Host and port of "host:port" ("[::1]:9876" too). Raises ValueError."""
-    host, colon, port = address.strip().rpartition(":")
-    if not colon or not port.isascii() or not port.isdigit() or int(port) > 65_535:
-        raise ValueError(f"{address!r} is not host:port")
-    return host.strip("[]"), int(port)

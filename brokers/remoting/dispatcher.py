@@ -10,17 +10,23 @@ from collections.abc import Mapping
 
 from brokers.remoting.codes import ResponseCode
 from brokers.remoting.command import RemotingCommand
-from brokers.remoting.connection import Answer, Connection, Handler
+from brokers.remoting.connection import Answer, Connection, Express, Handler, Take
 
 
 class Dispatcher:
     """Handler that finds the handler of a request's code; a code nobody has is answered with 3 (1.6)."""
 
     def __init__(self, handlers: Mapping[int, Handler] | None = None) -> None:
-        self._handlers: dict[int, Handler] = {int(code): handler for code, handler in (handlers or {}).items()}
+        self._handlers: dict[int, Handler] = {}
+        self.express: dict[int, Take] = {}
+        for code, handler in (handlers or {}).items():
+            self.register(code, handler)
 
     def register(self, code: int, handler: Handler) -> None:
+        """An Express has its short way as well."""
         self._handlers[int(code)] = handler
+        if isinstance(handler, Express):
+            self.express[int(code)] = handler.take
 
     def __call__(self, connection: Connection, request: RemotingCommand) -> Answer:
         handler = self._handlers.get(request.code)

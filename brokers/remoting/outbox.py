@@ -51,6 +51,13 @@ class Outbox:
             self._flush_due = True
             self._loop.call_soon(self.flush)
 
+    def write_together(self, frames: list[bytes]) -> None:
+        """Frames that were made together: on their way now, unless a flush is due anyway."""
+        self._frames += frames
+        self._bytes += sum(map(len, frames))
+        if not self._flush_due or self._bytes > self._limits.write_pause_bytes:
+            self.flush()
+
     def flush(self) -> None:
         """Hand over what was collected."""
         self._flush_due = False

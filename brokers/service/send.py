@@ -9,13 +9,15 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
+
+from msgspec import Struct
 
 from brokers.log.disk_space import full_remark
 from brokers.log.errors import DiskFull, LogError
 from brokers.log.flush_queue import Flushed
-from brokers.log.records import MessageFields, RecordError
+from brokers.log.records import BODY_BYTES_MAX, MessageFields, RecordError
 from brokers.log.store import MessageStore, PutResult
 from brokers.remoting.codes import RequestCode, ResponseCode
 from brokers.remoting.command import RemotingCommand
@@ -25,13 +27,15 @@ from brokers.replica.waiters import Confirmation
 from brokers.service.clock import Clock
 from brokers.service.request_fields import BadField
 from brokers.service.role_view import RoleView
+from brokers.service.send_answer import AnswersTogether, answer_to
 from brokers.service.send_messages import MessageMaker
 from brokers.service.send_request import (
-    Refusal, SendRequest, answer_ext, parse_v1, parse_v2, property_value, refusal, topic_refusal, waits_for_replicas,
+    Refusal, SendRequest, parse_v1, parse_v2, property_value, refusal, topic_refusal, waits_for_replicas,
     with_property,
 )  # fmt: skip
 from brokers.service.topics import NOT_WRITABLE_BY_CLIENTS, TopicConfig, TopicTable
 from brokers.service.unique_key import UniqueKeys
+from brokers.service.usual_send import usual_send
 
 # Sends taken and not answered yet, and the bytes of their bodies; more is answered with SYSTEM_BUSY.
 WAITING_SENDS_MAX = 100_000
@@ -40,16 +44,16 @@ WAITING_BYTES_MAX = 256 * 1024 * 1024
 _log = logging.getLogger(__name__)
 
 
-@dataclass(slots=True)
-class Pending:
-    """One accepted send: its messages, and what its answer needs."""
+class Pending(Struct):
+    """One accepted send: its messages, and what its answer needs. `taken`: it came the short way."""
 
     connection: Connection
     request: RemotingCommand
-    messages: list[MessageFields]
+    messages: Sequence[MessageFields]
     queue_id: int
     unique_key: str | None
     waits: bool = True
+    taken: bool = False
     result: PutResult | None = None
 
 
@@ -135,14 +139,36 @@ class SendService:
             messages = self._maker.messages(connection, request, send, queue_id)
         except (RecordError, ValueError) as error:
             return request.reply(ResponseCode.MESSAGE_ILLEGAL, remark=str(error))
+        self._hold(Pending(connection, request, messages, queue_id, unique_key, waits_for_replicas(send.properties)))
+        return None
+
+    def take(self, connection: Connection, request: RemotingCommand) -> bool:
+        """A usual 310 whose topic is here, at once; False, and nothing was done, when `serve` has to look at it."""
+        send, body = usual_send(request.ext), request.body
+        if send is None or not self._roles.serves(writes=True):
+            return False
+        topic = send.topic
+        config = self._topics.get(topic)
+        if (
+            config is None or topic in self._unheld_topics or topic in NOT_WRITABLE_BY_CLIENTS or send.queue_id >= config.queues
+            or not 0 < len(body) <= BODY_BYTES_MAX
+            or self._waiting_sends >= WAITING_SENDS_MAX or self._waiting_bytes >= WAITING_BYTES_MAX
+        ):  # fmt: skip
+            return False
+        message = self._maker.usual(connection, send, body)
+        if message is None:
+            return False
+        self._hold(Pending(connection, request, (message,), send.queue_id, send.unique_key, True, True))
+        return True
+
+    def _hold(self, pending: Pending) -> None:
+        """Until everything that comes in this turn of the loop is there."""
         if not self._pending:
             self._loop.call_soon(self._flush)
             self._taken_ms = self._clock.now_ms()
-        waits = waits_for_replicas(send.properties)
-        self._pending.append(Pending(connection, request, messages, queue_id, unique_key, waits))
+        self._pending.append(pending)
         self._waiting_sends += 1
-        self._waiting_bytes += len(request.body)
-        return None
+        self._waiting_bytes += len(pending.request.body)
 
     def _flush(self) -> None:
         """Everything that came in this turn of the loop goes into the log with one write."""
@@ -151,6 +177,8 @@ class SendService:
         if not self._roles.serves(writes=True) or not self._mastership.leads():
             self._count_out(batch)
             for each in batch:
+                if each.taken:
+                    each.connection.long_way(each.request)
                 _answer_later(each, self._not_serving(each.connection, each.request))
             return
         batch = self._admitted(batch)
@@ -195,7 +223,7 @@ class SendService:
             if isinstance(result, RecordError):
                 self._answer_all([each], *code_of(PutStatus.MESSAGE_ILLEGAL, str(result)))
                 continue
-            each.messages = []
+            each.messages = ()
             each.result = result
             if each.waits:
                 stored.append(each)
@@ -223,13 +251,13 @@ class SendService:
 
     def _answer_all(self, batch: list[Pending], code: int, remark: str | None) -> None:
         self._count_out(batch)
+        together = AnswersTogether(code, remark)
         for each in batch:
-            request, result = each.request, each.result
-            if request.is_oneway:
-                continue
-            # 0, 10 and 12 mean stored: clients read the place out of the answer.
-            ext = answer_ext(result.msg_id, each.queue_id, result.queue_offset, each.unique_key) if result else None
-            each.connection.send(request.reply(code, ext, remark=remark))
+            if each.taken:
+                together.add(each.connection, each.request, each.result, each.queue_id, each.unique_key)
+            elif not each.request.is_oneway:
+                each.connection.send(answer_to(each.request, each.result, each.queue_id, each.unique_key, code, remark))
+        together.go()
 
     def _count_out(self, batch: list[Pending]) -> None:
         self._waiting_sends -= len(batch)

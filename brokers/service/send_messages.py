@@ -13,6 +13,7 @@ from brokers.remoting.command import RemotingCommand
 from brokers.remoting.connection import Connection
 from brokers.service.forward import FORWARDED_FOR
 from brokers.service.send_request import REGION_ID, SendRequest, joined_properties, stored_properties
+from brokers.service.usual_send import UsualSend
 
 LOCALHOST = host_bytes("127.0.0.1", 0)
 
@@ -50,10 +51,23 @@ class MessageMaker:
         ]
 
 
+    def usual(self, connection: Connection, send: UsualSend, body: bytes) -> MessageFields | None:
+        """The one message of a usual send; None when its properties are too long."""
+        try:
+            properties = stored_properties(send.properties, self._added)
+        except ValueError:
+            return None
+        return MessageFields(
+            send.topic, send.queue_id, body, properties, send.born_ms, _born_at(connection), self._store_host
+        )
+
+
 def _born_host(connection: Connection, request: RemotingCommand) -> bytes:
     peer = request.ext.get(FORWARDED_FOR)
-    if peer is not None:
-        return packed_peer(peer)
+    return _born_at(connection) if peer is None else packed_peer(peer)
+
+
+def _born_at(connection: Connection) -> bytes:
     known = connection.attributes.get("born_host")
     if known is None:
         known = connection.attributes["born_host"] = packed_peer(connection.peer)

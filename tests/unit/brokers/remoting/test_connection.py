@@ -1,4 +1,4 @@
-"""What a connection does before and after its socket's life, and how addresses are read."""
+"""What a connection does before and after its socket's life."""
 
 import asyncio
 
@@ -6,22 +6,8 @@ import pytest
 
 from brokers.remoting.client import RemotingClient
 from brokers.remoting.command import RemotingCommand
-from brokers.remoting.connection import ConnectionClosed, split_address
+from brokers.remoting.connection import ConnectionClosed
 from brokers.remoting.server import RemotingServer
-
-
-@pytest.mark.parametrize(
-    ("text", "parts"),
-    [("127.0.0.1:9876", ("127.0.0.1", 9876)), (" h:0 ", ("h", 0)), ("[::1]:80", ("::1", 80)), (":9876", ("", 9876))],
-)
-def test_an_address_is_a_host_and_a_port(text, parts):
-    assert split_address(text) == parts
-
-
-@pytest.mark.parametrize("text", ["", "host", "host:", "host:x", "host:70000", "host:-1", "host:²"])
-def test_anything_else_is_no_address(text):
-    with pytest.raises(ValueError, match="no host:port|not host:port"):
-        split_address(text)
 
 
 async def test_a_closed_connection_sends_nothing_and_refuses_calls():

@@ -56,6 +56,16 @@ async def test_collected_frames_wait_for_the_flush():
     assert wire.writes == [b"ab"]
 
 
+async def test_frames_made_together_leave_at_once_or_with_what_is_due():
+    box, wire, _ = outbox()
+    box.write_together([b"a", b"b"])
+    assert wire.writes == [b"ab"]
+    box.write(b"c")
+    box.write_together([b"d"])
+    await turn()
+    assert wire.writes == [b"ab", b"cd"]
+
+
 async def test_a_large_batch_does_not_wait():
     box, wire, _ = outbox(write_pause_bytes=10)
     assert wire.high == 10

@@ -1,0 +1,19 @@
+"""Addresses as text.
+
+Responsible for: `host:port` both ways. Refuses to know: who listens there.
+"""
+
+from __future__ import annotations
+
+
+def address_text(name: object) -> str:
+    """Of a socket's name; as good as it goes for other kinds of sockets."""
+    return f"{name[0]}:{name[1]}" if isinstance(name, tuple) and len(name) >= 2 else str(name or "")
+
+
+def split_address(address: str) -> tuple[str, int]:
+    """Host and port of "host:port" ("[::1]:9876" too). Raises ValueError."""
+    host, colon, port = address.strip().rpartition(":")
+    if not colon or not port.isascii() or not port.isdigit() or int(port) > 65_535:
+        raise ValueError(f"{address!r} is not host:port")
+    return host.strip("[]"), int(port)

@@ -1,0 +1,24 @@
+"""How addresses are read and written."""
+
+import pytest
+
+from brokers.remoting.addresses import address_text, split_address
+
+
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [("127.0.0.1:9876", ("127.0.0.1", 9876)), (" h:0 ", ("h", 0)), ("[::1]:80", ("::1", 80)), (":9876", ("", 9876))],
+)
+def test_an_address_is_a_host_and_a_port(text, parts):
+    assert split_address(text) == parts
+
+
+@pytest.mark.parametrize("text", ["", "host", "host:", "host:x", "host:70000", "host:-1", "host:²"])
+def test_anything_else_is_no_address(text):
+    with pytest.raises(ValueError, match="no host:port|not host:port"):
+        split_address(text)
+
+
+@pytest.mark.parametrize(("name", "text"), [(("10.0.0.1", 5), "10.0.0.1:5"), ("/run/x", "/run/x"), (None, "")])
+def test_the_name_of_any_socket_has_a_text(name, text):
+    assert address_text(name) == text
