@@ -15,6 +15,7 @@ from brokers.config import BrokerConfig
 from brokers.controller_messages import LogPosition
 from brokers.ha.epoch_file import EpochFile
 from brokers.ha.epochs import EpochHistory
+from brokers.ha.transport import host_and_port
 from brokers.log import segments
 from brokers.log.consume_queue import ENTRY_BYTES
 from brokers.log.disk_space import Spare
@@ -114,11 +115,12 @@ class LocalReplica:
     def run(self, core: ReplicaCore, hooks: ReplicaHooks) -> str:
         """Listen for HA links and begin to tick; the address bound. OSError when it is taken."""
         hooks = replace(hooks, on_storage_failed=self._disk_failed, on_broken=self._end_with)
-        self.driver = ReplicaDriver(core, self.store, self._epoch_file, hooks)
+        flushed = self.flushed if self._config.flush_disk == "sync" else None
+        self.driver = ReplicaDriver(core, self.store, self._epoch_file, hooks, flushed=flushed)
         host, port = split_address(self._config.ha_listen)
         bound = self.driver.listen(host, port)
         self.driver.start()
-        return f"{host}:{bound}"
+        return host_and_port(host, bound)
 
     # -- what holds before and after the id is known ---------------------------------------------------------------
 

@@ -92,8 +92,8 @@ class RoleSwitch:
         """Whether a connection from `peer` (host:port) comes from a host on which this set has a replica: one that the
         controller knows, or that has an HA link here (a registered name need not be the address seen)."""
         linked = [slave.address for slave in self._replica.ha_status().slaves if slave.broker_id is not None]
-        hosts = {address.rpartition(":")[0] for address in (*self._addresses().values(), *linked) if address}
-        return peer.rpartition(":")[0] in hosts
+        hosts = {_host(address) for address in (*self._addresses().values(), *linked) if address}
+        return _host(peer) in hosts
 
     def mastership(self) -> Mastership:
         """What this broker leads, for those of its replicas that have not found it yet."""
@@ -137,3 +137,7 @@ class RoleSwitch:
         except OSError as error:
             # The next start counts as unclean, which only costs time.
             _log.error("the regained clean state cannot be noted: %s", error)
+
+
+def _host(address: str) -> str:
+    return address.rpartition(":")[0].strip("[]")  # with brackets or without: an IPv6 peer is told in both ways

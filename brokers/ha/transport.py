@@ -19,6 +19,8 @@ from dataclasses import dataclass
 from itertools import count
 from typing import Protocol
 
+from brokers.remoting.connection import split_address
+
 RECEIVE_BYTES = 1024 * 1024
 QUEUE_HIGH_PACKETS = 64
 QUEUE_LOW_PACKETS = 16
@@ -171,7 +173,12 @@ def _peer(sock: socket.socket) -> str:
         host, port = sock.getpeername()[:2]
     except OSError:  # gone already
         return ""
-    return f"{host}:{port}"
+    return host_and_port(host, port)
+
+
+def host_and_port(host: str, port: int) -> str:
+    """As `connect` takes it: IPv6 hosts in brackets."""
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 class HaTransport:
@@ -221,7 +228,7 @@ class HaTransport:
             self.loop.add_reader(self._listener.fileno(), self._on_acceptable)
 
     def connect(self, address: str) -> None:
-        """Connect to "host:port"; an attempt under way is given up. Ends in on_opened or
+        """Connect to "host:port" or "[host]:port"; an attempt under way is given up. Ends in on_opened or
         on_connect_failed."""
         self.cancel_connect()
         self._connecting = self.loop.create_task(self._connect(address), name=f"ha connect {address}")
@@ -232,11 +239,10 @@ class HaTransport:
             self._connecting = None
 
     async def _connect(self, address: str) -> None:
-        host, _, port = address.rpartition(":")
         sock: socket.socket | None = None
         try:
             async with asyncio.timeout(CONNECT_TIMEOUT_MS / 1000):
-                found = await self.loop.getaddrinfo(host, int(port), type=socket.SOCK_STREAM)
+                found = await self.loop.getaddrinfo(*split_address(address), type=socket.SOCK_STREAM)
                 family, kind, protocol, _, target = found[0]
                 sock = socket.socket(family, kind, protocol)
                 sock.setblocking(False)

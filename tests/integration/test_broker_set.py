@@ -9,12 +9,13 @@ from pathlib import Path
 import pytest
 
 from brokers.broker_process import BrokerProcess
+from brokers.config import BrokerConfig
 from brokers.log.commit_log import LogError
 from brokers.log.records import decode_messages
 from brokers.remoting import fastjson
 from brokers.remoting.client import RemotingClient
 from brokers.remoting.command import RemotingCommand
-from tests.support.brokers import broker_config, call, pull_request, running_set, send_request, start_broker, until
+from tests.support.brokers import broker_config, call, free_port, pull_request, running_set, send_request, start_broker, until
 from tests.support.scripted_controller import ScriptedController
 
 
@@ -182,3 +183,20 @@ async def test_a_store_that_begins_with_the_last_file_serves_what_it_has_once_el
             assert master.store.log_min == 0 and master.store.queue_bounds("T", 0)[0] == 0
         finally:
             await late.stop("test")
+
+
+async def test_a_set_on_ipv6_addresses(tmp_path: Path, controller: ScriptedController, client: RemotingClient) -> None:
+    def config(number: int) -> BrokerConfig:
+        at = {name: f"[::1]:{free_port()}" for name in ("listen", "ha_listen")}
+        return broker_config(tmp_path / str(number), [controller.address], min_in_sync_replicas=2, **at)
+
+    async with running_set(controller, [config(0), config(1)]) as made:
+        # A topic that is new reaches the members by a request that only a replica of the set may make (S10).
+        assert (await call(client, made[1], send_request("T", b"hello"))).code == 0
+        assert made[0].store.log_end == made[1].store.log_end > 0
+        assert made[1].tables.topics.get("T") is not None
+        slaves = made[0].replica.ha_status().slaves
+        assert [slave.address.startswith("[::1]:") for slave in slaves] == [True]
+        await controller.elect(2, [1, 2])
+        await until(lambda: made[1].roles.serving and not made[0].roles.serving, "roles changed")
+        assert (await call(client, made[0], send_request("T", b"again"))).code == 0

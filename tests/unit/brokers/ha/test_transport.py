@@ -87,6 +87,27 @@ async def test_both_ends_are_told_who_connected(pair) -> None:
     assert (server.opened[0][1], client.opened[0][1]) == (False, True)
 
 
+async def test_links_over_ipv6(tmp_path: Path) -> None:
+    server, client = Owner(tmp_path / "server", bytes(range(200))), Owner(tmp_path / "client")
+    port = server.transport.listen("::1", 0)
+    client.transport.connect(f"[::1]:{port}")
+    await until(lambda: server.opened and client.opened)
+    server.transport.send(server.opened[0][0], b"head", 10, 190)
+    await until(lambda: client.received[client.opened[0][0]] == b"head" + bytes(range(10, 200)))
+    assert client.transport.peer(client.opened[0][0]) == f"[::1]:{port}"
+    assert server.transport.peer(server.opened[0][0]).startswith("[::1]:")
+    server.close()
+    client.close()
+
+
+@pytest.mark.parametrize("address", ["[::1", "::1", "nobody", "[::1]:port"])
+async def test_an_address_that_is_none_is_a_failed_attempt(tmp_path: Path, address: str) -> None:
+    client = Owner(tmp_path / "client")
+    client.transport.connect(address)
+    await until(lambda: client.failed)
+    client.close()
+
+
 async def test_packets_and_log_ranges_arrive_in_order(pair) -> None:
     server, client = pair
     (link, _), (far, _) = server.opened[0], client.opened[0]
