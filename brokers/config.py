@@ -75,7 +75,7 @@ class BrokerConfig(BaseModel):
     disk_clean_forcibly_percent: int = Field(85, ge=10, le=100)
     disk_full_percent: int = Field(90, ge=10, le=100)
     flush_interval_ms: int = Field(500, ge=10)
-    # "sync": a send is answered when the master's own copy is on its disk as well (members confirm from memory).
+    # "sync": a send is answered when it is on the disks of the master and of all members that are set so themselves.
     flush_disk: Literal["async", "sync"] = "async"
     sync_flush_timeout_ms: int = Field(5_000, ge=100)
     partial_frame_timeout_ms: int = Field(30_000, ge=100)
@@ -84,6 +84,9 @@ class BrokerConfig(BaseModel):
     ack_wait_shrink_ms: int = Field(1_000, ge=50)
     relink_grace_ms: int = Field(1_000, ge=50)
     ha_heartbeat_ms: int = Field(1_000, ge=50)
+    # RocketMQ's haFlowControlEnable and maxHaTransferByteInSecond: log bytes that a master sends over each HA link.
+    ha_flow_control: bool = False
+    ha_transfer_bytes_per_s: int = Field(100 << 20, ge=1 << 16)
 
     @field_validator("listen", "advertise", "ha_listen", "ha_advertise")
     @classmethod

@@ -36,8 +36,10 @@ from brokers.ha.epoch_file import EpochFile
 from brokers.ha.epochs import EpochHistory
 from brokers.ha.transport import HaTransport
 from brokers.log.errors import DiskFull, LogError
+from brokers.log.flush_queue import Flushed
 from brokers.replica import effects as fx
 from brokers.replica.core import ReplicaCore
+from brokers.replica.durable_acks import DurableAcks
 from brokers.replica.ha_address import Word
 from brokers.replica.ha_status import HaStatus
 from brokers.replica.hooks import AlterResult, BrokerTeller, ReplicaHooks
@@ -63,8 +65,10 @@ class ReplicaDriver:
         hooks: ReplicaHooks,
         *,
         clock_ms: Callable[[], int] = lambda: time.monotonic_ns() // 1_000_000,
+        flushed: Callable[[int], asyncio.Future[Flushed]] | None = None,
     ) -> None:
-        """Needs a running event loop; everything is called on it."""
+        """Needs a running event loop; everything is called on it. `flushed`: when everything below an offset is on this
+        disk; masters are told of nothing else then. None: they are told of what is written."""
         self.core = core
         self._store = store
         self._epoch_file = epoch_file
@@ -72,6 +76,8 @@ class ReplicaDriver:
         self._clock_ms = clock_ms
         self._loop = asyncio.get_running_loop()
         self._transport = HaTransport(self, store.file_range)
+        self._acks = None if flushed is None else DurableAcks(flushed, self._transport.send)
+        self._outbound = 0  # the link to the master
         self._waiters: ConfirmWaiters[asyncio.Future[Confirmation]] = ConfirmWaiters(_release)
         self._grown_to: int | None = None
         self._queue: deque[fx.Effect] = deque()
@@ -158,6 +164,7 @@ class ReplicaDriver:
     # -- transport ----------------------------------------------------------------------------------
 
     def on_opened(self, link_id: int, *, outbound: bool) -> None:
+        self._outbound = link_id if outbound else self._outbound
         self._step(partial(self.core.link_opened, link_id, outbound=outbound))
 
     def on_data(self, link_id: int, data: memoryview) -> None:
@@ -233,6 +240,8 @@ class ReplicaDriver:
         match effect:
             case fx.SendRange(link_id, header, offset, count):
                 self._transport.send(link_id, header, offset, count)
+            case fx.SendBytes(link_id, data) if self._acks is not None and link_id == self._outbound:
+                self._acks.send(link_id, data, self._store.log_end)
             case fx.SendBytes(link_id, data):
                 self._transport.send(link_id, data)
             case fx.AppendRaw(offset, data):
