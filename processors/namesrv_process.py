@@ -16,10 +16,11 @@ from brokers.remoting.command import RemotingCommand
 from brokers.remoting.connection import Connection, Limits, split_address
 from brokers.remoting.server import Dispatcher, RemotingServer
 from processors.controller_process import run_until
+from processors.known_tables import KnownTables
 from processors.last_resort import LastResort, on_stop_signals
 from processors.namesrv_config import NameServerConfig
 from processors.registration_body import BadRegistration, decode_data_version, decode_registration
-from processors.route_records import LiveBroker, Verdict
+from processors.route_records import LiveBroker, TopicQueues, Verdict
 from processors.routes import MASTER_ID, RouteTable
 
 _log = logging.getLogger(__name__)
@@ -38,6 +39,7 @@ class NameServer:
     def __init__(self, config: NameServerConfig) -> None:
         self._config = config
         self._table = RouteTable()
+        self._known_tables: KnownTables[dict[str, TopicQueues]] = KnownTables()
         host, port = split_address(config.listen)
         self._server = RemotingServer(
             self._dispatcher(),
@@ -82,7 +84,7 @@ class NameServer:
 
     async def _register(self, connection: Connection, request: RemotingCommand) -> RemotingCommand:
         try:
-            registration = decode_registration(request)
+            registration = decode_registration(request, self._known_tables)
         except BadRegistration as error:
             _log.warning("registration from %s refused: %s", connection.peer, error)
             return request.reply(ResponseCode.SYSTEM_ERROR, remark=str(error))

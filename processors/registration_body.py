@@ -13,6 +13,7 @@ from collections.abc import Mapping
 
 from brokers.remoting import fastjson
 from brokers.remoting.command import RemotingCommand
+from processors.known_tables import KnownTables
 from processors.route_records import DataVersion, Registration, TopicQueues
 
 # A registration names every topic of a broker; 16 MiB hold far more than TOPICS_MAX of them.
@@ -31,15 +32,15 @@ class BadRegistration(ValueError):
     """The registration cannot be read; one line says why."""
 
 
-def decode_registration(request: RemotingCommand) -> Registration:
-    """The registration of a REGISTER_BROKER request. Raises BadRegistration."""
+def decode_registration(request: RemotingCommand, known: KnownTables[dict[str, TopicQueues]] | None = None) -> Registration:
+    """The registration of a REGISTER_BROKER request. Raises BadRegistration. `known`: tables need not be decoded again."""
     ext, body = request.ext, request.body
     _check_crc(ext.get("bodyCrc32", "0"), body)
     # Java says compressed=false even when it compressed (slave-acting-master.md 1.3.1); no JSON text begins so.
     if ext.get("compressed") == "true" or body[:1] == bytes((_ZLIB_MARK,)):
         version, topics = _decode_compressed(body)
     elif body:
-        version, topics = _decode_json(body)
+        version, topics = _decode_json(body) if known is None else _decode_known(body, known)
     else:
         version, topics = DataVersion(), {}
     acting = ext.get("enableActingMaster")
@@ -65,6 +66,19 @@ def _check_crc(text: str, body: bytes) -> None:
     expected = _number(text, "bodyCrc32", 0xFFFFFFFF)
     if expected and expected != zlib.crc32(body) & 0x7FFFFFFF:
         raise BadRegistration("crc32 not match")
+
+
+def _decode_known(body: bytes, known: KnownTables[dict[str, TopicQueues]]) -> tuple[DataVersion, dict[str, TopicQueues]]:
+    parts = known.taken_apart(body)
+    if parts is None:
+        return _decode_json(body)
+    version, mark = parts
+    topics = known.get(mark)
+    if topics is not None:
+        return _version(_json(version)), topics
+    decoded = _decode_json(body)
+    known.keep(mark, body, decoded[1])
+    return decoded
 
 
 def _decode_json(body: bytes) -> tuple[DataVersion, dict[str, TopicQueues]]:
