@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Callable
 from dataclasses import replace
 
 from brokers.boot import Boot, BootMarker
@@ -99,6 +100,7 @@ class LocalReplica:
         settings = ReplicaConfig(
             file_bytes=config.commit_log_file_bytes, ack_wait_shrink_ms=config.ack_wait_shrink_ms,
             relink_grace_ms=config.relink_grace_ms, ha_heartbeat_ms=config.ha_heartbeat_ms,
+            ha_flow_bytes_per_s=config.ha_transfer_bytes_per_s if config.ha_flow_control else None,
             min_in_sync_replicas=config.min_in_sync_replicas, all_ack=config.all_ack,
             in_sync_replicas=config.in_sync_replicas, auto_in_sync_replicas=config.auto_in_sync_replicas,
             async_learner=config.async_learner, sync_from_last_file=config.sync_from_last_file,
@@ -115,8 +117,8 @@ class LocalReplica:
     def run(self, core: ReplicaCore, hooks: ReplicaHooks) -> str:
         """Listen for HA links and begin to tick; the address bound. OSError when it is taken."""
         hooks = replace(hooks, on_storage_failed=self._disk_failed, on_broken=self._end_with)
-        flushed = self.flushed if self._config.flush_disk == "sync" else None
-        self.driver = ReplicaDriver(core, self.store, self._epoch_file, hooks, flushed=flushed)
+        flush = self._flush if self._config.flush_disk == "sync" else None
+        self.driver = ReplicaDriver(core, self.store, self._epoch_file, hooks, flush=flush)
         host, port = split_address(self._config.ha_listen)
         bound = self.driver.listen(host, port)
         self.driver.start()
@@ -181,6 +183,10 @@ class LocalReplica:
         if self._group_commit is None:
             self._group_commit = GroupCommit(self.store.flush, self.storage_failed)
         return self._group_commit.request(end_offset, self._config.sync_flush_timeout_ms)
+
+    def _flush(self, end_offset: int, told: Callable[[bool], None]) -> None:
+        done = self.flushed(end_offset)
+        done.add_done_callback(lambda _: told(not done.cancelled() and done.result() is Flushed.DURABLE))
 
     def storage_failed(self, reason: str) -> None:
         """The disk refused: the next start is unclean, and this replica promises nothing more."""

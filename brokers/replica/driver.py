@@ -36,7 +36,6 @@ from brokers.ha.epoch_file import EpochFile
 from brokers.ha.epochs import EpochHistory
 from brokers.ha.transport import HaTransport
 from brokers.log.errors import DiskFull, LogError
-from brokers.log.flush_queue import Flushed
 from brokers.replica import effects as fx
 from brokers.replica.core import ReplicaCore
 from brokers.replica.durable_acks import DurableAcks
@@ -65,10 +64,10 @@ class ReplicaDriver:
         hooks: ReplicaHooks,
         *,
         clock_ms: Callable[[], int] = lambda: time.monotonic_ns() // 1_000_000,
-        flushed: Callable[[int], asyncio.Future[Flushed]] | None = None,
+        flush: Callable[[int, Callable[[bool], None]], None] | None = None,
     ) -> None:
-        """Needs a running event loop; everything is called on it. `flushed`: when everything below an offset is on this
-        disk; masters are told of nothing else then. None: they are told of what is written."""
+        """Needs a running event loop; everything is called on it. `flush`: has everything below an offset on this disk and
+        tells; masters hear of nothing else then. None: they hear of what is written."""
         self.core = core
         self._store = store
         self._epoch_file = epoch_file
@@ -76,7 +75,7 @@ class ReplicaDriver:
         self._clock_ms = clock_ms
         self._loop = asyncio.get_running_loop()
         self._transport = HaTransport(self, store.file_range)
-        self._acks = None if flushed is None else DurableAcks(flushed, self._transport.send)
+        self._acks = None if flush is None else DurableAcks(flush, self._transport.send)
         self._outbound = 0  # the link to the master
         self._waiters: ConfirmWaiters[asyncio.Future[Confirmation]] = ConfirmWaiters(_release)
         self._grown_to: int | None = None

@@ -9,12 +9,9 @@ the others since (S1, S5): an election shrinks the set to those that seem alive,
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
-
-from brokers.log.flush_queue import Flushed
 
 
 class Packet(NamedTuple):
@@ -26,10 +23,10 @@ class Packet(NamedTuple):
 
 
 class DurableAcks:
-    """`flushed(end offset)` makes it so; `send(link id, data)` writes. Needs a running event loop."""
+    """`flush(end offset, told)` makes it so and calls `told(whether it is)`, later or at once; `send(link id, data)` writes."""
 
-    def __init__(self, flushed: Callable[[int], asyncio.Future[Flushed]], send: Callable[[int, bytes], None]) -> None:
-        self._flushed, self._send = flushed, send
+    def __init__(self, flush: Callable[[int, Callable[[bool], None]], None], send: Callable[[int, bytes], None]) -> None:
+        self._flush, self._send = flush, send
         self._under_way: Packet | None = None
         self._next: Packet | None = None
 
@@ -43,12 +40,12 @@ class DurableAcks:
 
     def _begin(self, packet: Packet) -> None:
         self._under_way = packet
-        self._flushed(packet.end_offset).add_done_callback(partial(self._done, packet))
+        self._flush(packet.end_offset, partial(self._flushed, packet))
 
-    def _done(self, packet: Packet, flush: asyncio.Future[Flushed]) -> None:
+    def _flushed(self, packet: Packet, durable: bool) -> None:
         """What was not flushed is not told; the next packet, if only the next sign of life, tries again."""
         waiting, self._under_way, self._next = self._next, None, None
-        if not flush.cancelled() and flush.result() is Flushed.DURABLE:
+        if durable:
             self._send(packet.link_id, packet.data)
         if waiting is not None:
             self._begin(waiting)

@@ -30,6 +30,7 @@ class ReplicaProcess:
         *,
         config: ReplicaConfig = CONFIG,
         controller: Callable[[fx.ProposeSyncSet], AlterResult] | None = None,
+        flush: Callable[[int, Callable[[bool], None]], None] | None = None,
     ) -> None:
         self.broker_id = broker_id
         self.root = root
@@ -58,7 +59,7 @@ class ReplicaProcess:
             self._on_role, self._propose, self.asked.append, self._on_confirm, self._report,
             self.disk_errors.append,
         )  # fmt: skip
-        self.driver = ReplicaDriver(core, self.store, epoch_file, hooks)
+        self.driver = ReplicaDriver(core, self.store, epoch_file, hooks, flush=flush)
         self.core = core
         self.port = self.driver.listen("127.0.0.1", 0)
         self.driver.start()

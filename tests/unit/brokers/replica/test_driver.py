@@ -62,6 +62,26 @@ async def test_a_message_is_confirmed_when_every_member_holds_it(start: Start) -
     assert trio[1].store.queue_bounds("T", 0) == (0, 50)
 
 
+async def test_with_synchronous_flush_a_slave_speaks_only_of_what_is_on_its_disk(start: Start) -> None:
+    asked: list[tuple[int, Callable[[bool], None]]] = []
+    disk_is_quick = True
+
+    def flush(end: int, told: Callable[[bool], None]) -> None:
+        told(True) if disk_is_quick else asked.append((end, told))
+
+    pair = [start(1), start(2, flush=flush)]
+    elect(pair, pair[0], 1, (1, 2))
+    await confirmed(pair[0], pair[0].put(5))
+    disk_is_quick = False
+    end = pair[0].put(5)
+    await until(lambda: asked and pair[1].store.log_end == end, "the slave has written it")
+    assert await pair[0].driver.wait_confirmed(end, 50) is Confirmation.TIMED_OUT
+    disk_is_quick = True
+    for _, told in asked:
+        told(True)
+    await confirmed(pair[0], end)
+
+
 async def test_an_empty_replica_copies_files_whole_and_goes_on_live(start: Start) -> None:
     config = replace(CONFIG, min_in_sync_replicas=1)
     master = start(1, config=config, controller=accepting)
