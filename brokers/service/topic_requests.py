@@ -22,9 +22,6 @@ from brokers.service.topics import SYSTEM_TOPICS, TopicConfig, TopicTable, attri
 TOPICS_PER_REQUEST_MAX = 10_000
 
 
-_TOPICS_BODY = b'{"dataVersion":%b,"mappingDataVersion":%b,"topicConfigTable":%b,"topicQueueMappingDetailMap":{}}'
-
-
 class TopicRequests:
     """The administration of one broker's tables."""
 
@@ -85,9 +82,8 @@ class TopicRequests:
 
     def dump_topics(self, _connection: Connection, request: RemotingCommand) -> RemotingCommand:
         """21: all topics in one page, whatever page was asked for."""
-        text = self._tables.topics.text()
-        body = _TOPICS_BODY % (text.version, text.version, text.topics)
-        return request.reply(ext={"totalTopicNum": str(len(self._tables.topics.configs))}, body=body)
+        topics = self._tables.topics
+        return request.reply(ext={"totalTopicNum": str(len(topics.configs))}, body=topics.text().page())
 
     def dump_groups(self, _connection: Connection, request: RemotingCommand) -> RemotingCommand:
         """201: all groups in one page."""

@@ -136,6 +136,9 @@ def system_topics(cluster_name: str, broker_name: str, auto_create: bool) -> lis
     return configs
 
 
+_PAGE = b'{"dataVersion":%b,"mappingDataVersion":%b,"topicConfigTable":%b,"topicQueueMappingDetailMap":{}}'
+
+
 @dataclass(frozen=True, slots=True)
 class TableText:
     """A topic table as JSON, its version apart: a new mastership changes nothing else."""
@@ -146,6 +149,10 @@ class TableText:
     def document(self) -> bytes:
         """What `TopicTable.to_wire` gives, written down."""
         return b'{"dataVersion":%b,"topicConfigTable":%b}' % (self.version, self.topics)
+
+    def page(self) -> bytes:
+        """The answer to 21: all topics, and no static ones."""
+        return _PAGE % (self.version, self.version, self.topics)
 
     @property
     def digest(self) -> str:

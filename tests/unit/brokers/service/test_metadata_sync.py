@@ -5,6 +5,7 @@ import struct
 from pathlib import Path
 
 from brokers.service.metadata_sync import MetadataSync
+from brokers.service.topics import TopicConfig, TopicTable
 from tests.support.brokers import send_request, until
 from tests.support.client_service import Desk
 
@@ -56,3 +57,17 @@ async def test_a_master_that_is_not_there_leaves_the_tables_alone(tmp_path: Path
         topics = dict(slave.tables.topics.configs)
         await sync_of(slave).copy_from("127.0.0.1:1", 1)
         assert slave.tables.topics.configs == topics
+
+
+async def test_topics_that_are_the_same_already_are_not_decoded_again(tmp_path: Path) -> None:
+    async with Desk(tmp_path / "m") as master, Desk(tmp_path / "s") as slave:
+        master.lead()
+        slave.follow(master.address)
+        taken: list[TopicTable] = []
+        sync = MetadataSync(slave.tables, slave.roles, slave.client, 20, lambda table, epoch: taken.append(table) or slave.changes.take_over(table, epoch))
+        for rounds in (1, 1, 2):
+            if rounds == 2:
+                master.tables.topics.put([TopicConfig("T")], 9)
+            await sync.copy_from(master.address, 1)
+            assert len(taken) == rounds
+        assert slave.tables.topics.get("T") is not None
