@@ -9,13 +9,14 @@ Refuses to know: who decides about masters.
 
 from __future__ import annotations
 
+import hashlib
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack, suppress
 from pathlib import Path
 
 from infra.problems import Problem
-from tests.interop.both_kinds import FILE_BYTES, Member, add, broker_set, equal_logs, java, log_end, make_master, ours
+from tests.interop.both_kinds import EQUAL_WITHIN_S, FILE_BYTES, Member, add, broker_set, equal_logs, java, log_end, make_master, ours
 from tests.interop.java_client import PATIENT, Producer, acknowledged_of, read_back
 from tests.interop.java_set import JavaSet, loss_row
 from tests.interop.program import Replica
@@ -40,7 +41,16 @@ def cut_short(stage: Stage) -> list[Row]:
     return _both_ways(stage, "cut-copies", _is_killed_half_way)
 
 
-def _both_ways(stage: Stage, name: str, joins: Callable[[Stage, ExitStack, JavaSet, Member], Row]) -> list[Row]:
+def last_file(stage: Stage) -> list[Row]:
+    """The same, but who joins is configured to begin with the master's newest file."""
+    return _both_ways(stage, "late-copies", _begins_late, {"sync_from_last_file": True}, {"syncFromLastFile": "true"}, judge=_equal_late)
+
+
+def _both_ways(
+    stage: Stage, name: str, joins: Callable[[Stage, ExitStack, JavaSet, Member], Row], of_ours: Mapping[str, bool] | None = None,
+    of_java: Mapping[str, str] | None = None, *, judge: Callable[[JavaSet], Row] = equal_logs,
+) -> list[Row]:  # fmt: skip
+    """`of_ours`, `of_java`: settings of those that join."""
     with ExitStack() as stack, broker_set(stage, name, [java("java-1", **JAVA_SETTINGS), ours("ours-1")]) as brokers:
         javas, first = brokers.brokers
         rows = []
@@ -48,14 +58,14 @@ def _both_ways(stage: Stage, name: str, joins: Callable[[Stage, ExitStack, JavaS
         rows.append(_written_first(stage, stack, brokers))
         tail = brokers.producer(stage, f"{name}-tail", PATIENT)
         stack.callback(tail.end)
-        for master, newcomer in ((javas, ours("ours-2")), (first, java("java-2", **JAVA_SETTINGS))):
+        for master, newcomer in ((javas, ours("ours-2", **(of_ours or {}))), (first, java("java-2", **JAVA_SETTINGS, **(of_java or {})))):
             make_master(brokers, master)
             tail.flows()
             before = len(tail.rows())
             rows.append(joins(stage, stack, brokers, newcomer))
             rows.append(_flowed(tail, before))
         rows.append(loss_row(stage, brokers, tail))
-        return [*rows, equal_logs(brokers), _nobody_anew(brokers)]
+        return [*rows, judge(brokers), _nobody_anew(brokers)]
 
 
 def _written_first(stage: Stage, stack: ExitStack, brokers: JavaSet) -> Row:
@@ -88,6 +98,36 @@ def _is_killed_half_way(stage: Stage, stack: ExitStack, brokers: JavaSet, newcom
     one.start(wait=False)
     _in_sync(brokers, one)
     return Row(f"{one.name}, killed half way under {master.name}: in sync", f"killed at {at} of {of} bytes", FILE_BYTES <= at < of)
+
+
+def _begins_late(stage: Stage, stack: ExitStack, brokers: JavaSet, newcomer: Member) -> Row:
+    """A member without a store joins and wants the newest file only."""
+    master = brokers.master()
+    newest = log_end(master) // FILE_BYTES * FILE_BYTES
+    one = add(stage, stack, brokers, newcomer)
+    _in_sync(brokers, one)
+    what = f"{one.name}, empty, wants the last file of {master.name}: begins at"
+    return Row(what, f"{_first_file(one)} of {log_end(master)} bytes", _first_file(one) >= newest > 0)
+
+
+def _equal_late(brokers: JavaSet) -> Row:
+    """From the first byte that all have on, the logs are equal."""
+    first = max(_first_file(one) for one in brokers.brokers)
+
+    def digests() -> set[tuple[str, ...]]:
+        return {tuple(_digest(path) for path in _files(one) if int(path.name) >= first and _digest(path)) for one in brokers.brokers}
+
+    try:
+        brokers.world.wait_until(lambda: len(digests()) == 1, "the commit logs are equal", EQUAL_WITHIN_S)
+    except Problem:
+        return Row("commit logs equal", f"not from {first} on", ok=False)
+    return Row("commit logs equal", f"{len(brokers.brokers)} brokers from {first} on, byte by byte", bool(first and digests() != {()}))
+
+
+def _digest(path: Path) -> str:
+    """Of its bytes without the zeros behind the log's end; '' for a file that holds nothing yet."""
+    data = path.read_bytes().rstrip(b"\0")
+    return hashlib.sha256(data).hexdigest() if data else ""
 
 
 def _in_sync(brokers: JavaSet, one: Replica) -> None:

@@ -43,6 +43,7 @@ SCENARIOS = (
     Scenario("parted", "java_histories:parted", "a master of either kind dies ahead of all, returns several epochs later under the other kind, is cut"),
     Scenario("full-copy", "java_copies", "64 MiB first, then an empty replica of either kind joins under a master of the other, messages go on"),
     Scenario("cut-copy", "java_copies:cut_short", "the same, and the empty replica is killed half way and started again"),
+    Scenario("late-copy", "java_copies:last_file", "the same, and the empty replica begins with the master's newest file, as configured"),
     Scenario("switch", "java_switch", "one Java broker and two of ours: roles switched by name and by killing, each is master, messages go on"),
     Scenario("metadata", "java_metadata", "topics, groups, offsets, delay offsets and timers of either kind of master at the other, also after kills"),
     Scenario("collision", "java_collision:collision", "an epoch that begins where the last one began: Java alone, then with ours in each role"),
