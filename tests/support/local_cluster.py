@@ -1,6 +1,7 @@
 """A local cluster through the command line's own verbs, as a person starts, hits and stops it.
 
 Everything it ever ran is ended by `end`, also after a failed test; the processes are known by pid and start stamp.
+Should the test itself be killed, a watchdog ends the supervisor, and with it all that it runs.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from typing import Any
 from infra import children
 from infra.data_folder import DataFolder
 from infra.demo.cluster import DemoCluster, SetView
+from infra.watchdog_link import WatchdogLink
 
 ROOT = Path(__file__).resolve().parents[2]
 COMMAND = (sys.executable, "-m", "infra")
@@ -52,12 +54,18 @@ class LocalCluster:
         self.view = DemoCluster(self.folder, self._remember)
         self._flags = flags
         self._seen: set[tuple[int, str]] = set()
+        self._watchdog = WatchdogLink()
+        self._guarded: int | None = None
 
     def up(self) -> str:
         """Start it and return when everything answers; gives what was printed."""
         done = regent("up", "--dir", str(self.folder.root), "--detach", "--no-land", *self._flags)
         self._remember()
         assert done.returncode == 0, f"regent up: {done.stdout}{done.stderr}{self.last_words()}"
+        self._unguard()
+        self._guarded = self.supervisor_pid
+        self._watchdog.start()
+        self._watchdog.add(self._guarded)
         return done.stdout
 
     def down(self) -> None:
@@ -67,6 +75,7 @@ class LocalCluster:
         assert done.returncode == 0, f"regent down: {done.stdout}{done.stderr}"
         # the verb returns when the folder is free, a moment before the supervisor itself is gone
         wait_until(lambda: not self.living(), "nothing lives that 'regent down' has stopped", STOP_LIMIT_S)
+        self._unguard()
 
     def end(self) -> None:
         """End whatever is left, the hard way."""
@@ -74,6 +83,14 @@ class LocalCluster:
         for pid in self.living():
             children.kill_group(pid, signal.SIGCONT)
             children.kill_group(pid)
+        self._unguard()
+
+    def _unguard(self) -> None:
+        """The supervisor has ended: its number may come again for somebody else."""
+        if self._guarded is not None:
+            self._watchdog.drop(self._guarded)
+            self._watchdog.close()
+        self._guarded = None
 
     # -- processes ----------------------------------------------------------------------------------------------------
 
