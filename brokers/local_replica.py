@@ -10,6 +10,7 @@ import asyncio
 import logging
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 from brokers.boot import Boot, BootMarker
 from brokers.config import BrokerConfig
@@ -23,7 +24,7 @@ from brokers.log.disk_space import Spare
 from brokers.log.errors import DiskFull, LogError
 from brokers.log.flush_queue import Flushed
 from brokers.log.group_commit import GroupCommit
-from brokers.log.scan import end_of_valid_log
+from brokers.log.scan import LogWalk, end_of_valid_log
 from brokers.log.store import MessageStore, StoreConfig
 from brokers.remoting.connection import split_address
 from brokers.replica.config import ReplicaConfig
@@ -34,6 +35,9 @@ from brokers.replica.ha_status import HaStatus
 from brokers.replica.hooks import ReplicaHooks
 from brokers.replica.roles import RoleNotice
 from brokers.replica.waiters import Confirmation
+
+# An event is not worth more reading than this.
+LOOKED_BACK_BYTES = 4 * 1024 * 1024
 
 _log = logging.getLogger(__name__)
 
@@ -116,13 +120,30 @@ class LocalReplica:
 
     def run(self, core: ReplicaCore, hooks: ReplicaHooks) -> str:
         """Listen for HA links and begin to tick; the address bound. OSError when it is taken."""
-        hooks = replace(hooks, on_storage_failed=self._disk_failed, on_broken=self._end_with)
+        told = partial(self._told, hooks.report)
+        hooks = replace(hooks, on_storage_failed=self._disk_failed, on_broken=self._end_with, report=told)
         flush = self._flush if self._config.flush_disk == "sync" else None
         self.driver = ReplicaDriver(core, self.store, self._epoch_file, hooks, flush=flush)
         host, port = split_address(self._config.ha_listen)
         bound = self.driver.listen(host, port)
         self.driver.start()
         return host_and_port(host, bound)
+
+    def _told(self, report: Callable[[str, dict[str, object]], None], kind: str, fields: dict[str, object]) -> None:
+        """The core knows no store times."""
+        if kind == "EpochAppended":
+            fields = {**fields, "last_store_ms": self._last_store_ms(int(str(fields["start_offset"])))}
+        report(kind, fields)
+
+    def _last_store_ms(self, below: int) -> int:
+        """Store time of the last message below an offset near the log's end; -1 when it is not known without much reading."""
+        store, newest = self.store, self.store.dispatcher.last_store_ms or -1
+        start = store.dispatched_offset
+        if not 0 <= below - start <= LOOKED_BACK_BYTES:
+            return -1
+        for record in LogWalk(store.read_log, start, below, self._config.commit_log_file_bytes, check_body=False):
+            newest = record.store_ms
+        return newest
 
     # -- what holds before and after the id is known ---------------------------------------------------------------
 

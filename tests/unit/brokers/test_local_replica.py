@@ -101,6 +101,27 @@ async def test_an_error_of_its_own_ends_the_process_rather_than_a_silent_masters
     replica.close()
 
 
+async def test_a_new_epoch_is_told_with_the_time_of_the_last_message_before_it(tmp_path: Path) -> None:
+    replica, told = opened(tmp_path), []
+
+    async def unused(*_: object) -> None:
+        return None
+
+    def report(kind: str, fields: dict[str, object]) -> None:
+        told.extend([fields["last_store_ms"]] if kind == "EpochAppended" else [])
+
+    replica.run(replica.make(1), ReplicaHooks(unused, unused, lambda elect: None, lambda offset: None, report))
+    for epoch, dispatched in ((1, False), (2, False), (3, True)):
+        replica.notice(RoleNotice(1, master_epoch=epoch, members=(1,), set_epoch=epoch))
+        replica.log_grew(replica.store.put(MessageFields("T", 0, b"x", b"", 1, HOST, HOST), 70 + epoch).end_offset)
+        if dispatched:
+            replica.store.dispatch_to(replica.store.log_end)
+    replica.notice(RoleNotice(1, master_epoch=4, members=(1,), set_epoch=4))
+    assert told == [-1, 71, 72, 73]
+    await replica.driver.stop()
+    replica.close()
+
+
 @pytest.mark.parametrize("damage", ["removed", "flipped byte"])
 def test_a_log_that_lost_what_was_durable_is_unclean_however_orderly_the_last_end(tmp_path: Path, damage: str) -> None:
     replica = opened(tmp_path)
