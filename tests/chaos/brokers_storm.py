@@ -45,22 +45,28 @@ class Storm:
             self._blowing.remove((end, blow))
 
     def _strike(self, kind: str) -> None:
+        brokers, count = self._stage.brokers, self._random.choice((1, 1, 2))
+        lasts_s = self._random.uniform(*LASTS_S)
+        if kind == "kill all":
+            names = brokers
+        elif kind == "kill":
+            names = [self._random.choice([*brokers, "controller-1", "controller-2"])]
+        else:
+            names = self._random.sample(brokers, count) if kind == "pause" else self._random.sample([*brokers, CONTROLLERS, CLIENTS], 2)
+        with (self._stage.home / "storm.log").open("a") as journal:
+            journal.write(f"{time.strftime('%H:%M:%S', time.gmtime())} {kind} {' '.join(names)} {lasts_s:.1f} s\n")
         lasting = ExitStack()
-        lasting.enter_context(self._blow_of(kind))
-        self._blowing.append((time.monotonic() + self._random.uniform(*LASTS_S), lasting))
+        lasting.enter_context(self._blow_of(kind, names))
+        self._blowing.append((time.monotonic() + lasts_s, lasting))
         self.struck[kind] += 1
 
-    def _blow_of(self, kind: str) -> AbstractContextManager[None]:
-        brokers = self._stage.brokers
-        if kind == "kill":
-            self._stage.kill(self._random.choice([*brokers, "controller-1", "controller-2"]))
-        elif kind == "kill all":
-            self._stage.kill(*brokers)
-        elif kind == "pause":
-            return self._stage.paused(*self._random.sample(brokers, self._random.choice((1, 1, 2))))
-        elif self._stage.network is not None:
-            one, other = self._random.sample([*brokers, CONTROLLERS, CLIENTS], 2)
-            return self._stage.network.cut([one], [other]) if kind == "one way" else self._stage.network.apart([one], [other])
+    def _blow_of(self, kind: str, names: list[str]) -> AbstractContextManager[None]:
+        if kind == "pause":
+            return self._stage.paused(*names)
+        if self._stage.network is not None and kind in ("cut", "one way"):
+            one, other = [names[0]], [names[1]]
+            return self._stage.network.cut(one, other) if kind == "one way" else self._stage.network.apart(one, other)
+        self._stage.kill(*names)
         return nullcontext()
 
 

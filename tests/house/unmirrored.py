@@ -26,6 +26,7 @@ TESTS_WITHOUT_MODULE: tuple[str, ...] = (
     "chaos/test_chaos_network.py",
     "chaos/test_chaos_registrations.py",
     "chaos/test_chaos_run.py",
+    "chaos/test_chaos_storm.py",
     "chaos/test_chaos_verdict.py",
     "chaos/test_chaos_write_journal.py",
     "interop/test_interop_run.py",
