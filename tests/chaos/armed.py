@@ -9,7 +9,6 @@ import json
 import os
 import random
 import signal
-import sys
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -32,7 +31,7 @@ UNCLEAN = "the start is unclean"
 
 def starter(home: Path) -> list[str]:
     """Words before the command of a broker; its stage lives in `home`."""
-    return ["env", f"PYTHONPATH={STARTER}{os.pathsep}{ROOT}", f"REGENT_CHAOS={home / CONTROL}", *(["PYTHONDONTWRITEBYTECODE=1"] if sys.dont_write_bytecode else [])]
+    return ["env", f"PYTHONPATH={STARTER}{os.pathsep}{ROOT}", f"REGENT_CHAOS={home / CONTROL}"]
 
 
 class Armed:
