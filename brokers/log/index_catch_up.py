@@ -10,12 +10,12 @@ from collections.abc import Callable
 
 from brokers.log.commit_log import CommitLog
 from brokers.log.index import MessageIndex
-from brokers.log.records import BODY_BYTES_MAX, Record
+from brokers.log.integrity import RECORD_BYTES_MAX
+from brokers.log.records import Record
 from brokers.log.scan import LogWalk
 from brokers.log.side_reader import side_read
 
 WINDOW_BYTES = 128 * 1024
-WINDOW_BYTES_MAX = BODY_BYTES_MAX + (1 << 20)
 
 # (messages, end of what was read), on any thread
 Piece = Callable[[], tuple[list[Record], int]]
@@ -55,6 +55,6 @@ class IndexCatchUp:
             self._index.put(start, records, end)
             self._index.settle()
             return self._index.position > start
-        wider = self._window < WINDOW_BYTES_MAX  # one message may be larger than the window
-        self._window = WINDOW_BYTES_MAX if wider else WINDOW_BYTES
+        wider = self._window < RECORD_BYTES_MAX  # one message may be larger than the window
+        self._window = RECORD_BYTES_MAX if wider else WINDOW_BYTES
         return wider

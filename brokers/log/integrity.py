@@ -14,8 +14,8 @@ from zlib import crc32
 
 from brokers.log.records import BODY_BYTES_MAX, MAGIC_V1, MAGIC_V2, SYS_FLAG_BORN_HOST_V6, SYS_FLAG_STORE_HOST_V6, TOPIC_BYTES_MAX_V1
 
-# No stored message is larger.
-RECORD_BYTES_MAX = BODY_BYTES_MAX + (1 << 20)
+# No message that a broker of ours took is larger.
+RECORD_BYTES_MAX = BODY_BYTES_MAX + 3 * 65_536
 # Queues of these topics point to messages of other topics.
 LIGHT_QUEUE_PREFIX = b"%LMQ%"
 

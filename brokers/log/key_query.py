@@ -12,12 +12,11 @@ from typing import NamedTuple
 
 from brokers.log.commit_log import CommitLog, store_ms_of
 from brokers.log.index_keys import keys_of
-from brokers.log.integrity import BadRecord, Place, problem
-from brokers.log.records import BODY_BYTES_MAX, MAGIC_V1, MAGIC_V2, MESSAGE_BYTES_MIN, read_record, size_and_magic
+from brokers.log.integrity import RECORD_BYTES_MAX, BadRecord, Place, problem
+from brokers.log.records import MAGIC_V1, MAGIC_V2, MESSAGE_BYTES_MIN, read_record, size_and_magic
 
 CANDIDATES_MAX = 1_000
 ANSWER_BYTES_MAX = 8 * 1024 * 1024
-RECORD_BYTES_MAX = BODY_BYTES_MAX + 3 * 65_536
 
 
 class Found(NamedTuple):

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from brokers.log import segments
 from brokers.log.commit_log import CommitLog
 from brokers.log.consume_queue import ENTRY_BYTES, FILLER_SIZE, ConsumeQueue, Entry
-from brokers.log.integrity import RECORD_BYTES_MAX, BadRecord, QueueCheck
+from brokers.log.integrity import BadRecord, QueueCheck
 
 MESSAGES_MAX = 32
 BODY_BYTES_MAX = 262_144
@@ -24,6 +24,8 @@ COLD_BODY_BYTES_MAX = 65_536
 ENTRIES_EXAMINED_BYTES = 16_000
 # Neighbouring messages are fetched with one read as long as they lie within this many bytes.
 READ_SPAN_BYTES = 262_144
+# Only a damaged entry asks for more.
+READ_BYTES_MAX = 64 << 20
 # What a pull without a filter can need, and one more to see that it is full.
 ENTRIES_AT_FIRST = MESSAGES_MAX + 1
 
@@ -214,7 +216,7 @@ def _one_by_one(read: Callable[[int, int], bytes], selection: Selection, pieces:
 
 
 def _read(read: Callable[[int, int], bytes], offset: int, count: int) -> tuple[memoryview, str]:
-    if not 0 < count <= RECORD_BYTES_MAX:  # of a damaged entry
+    if not 0 < count <= READ_BYTES_MAX:
         return memoryview(b""), ""
     try:
         return memoryview(read(offset, count)), ""

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from brokers.log.integrity import BadRecord
-from brokers.log.key_query import RECORD_BYTES_MAX, Found, message_at, messages_with_key
+from brokers.log.integrity import RECORD_BYTES_MAX, BadRecord
+from brokers.log.key_query import Found, message_at, messages_with_key
 from brokers.log.store import MessageStore
 from brokers.remoting.codes import RequestCode, ResponseCode
 from brokers.remoting.command import RemotingCommand
