@@ -195,13 +195,24 @@ class ReadBack:
 
 def read_back(stage: Stage, name_servers: str, topic: str, rows: Sequence[LedgerRow], *, name: str = "", limit_s: float = CONSUME_WITHIN_S) -> ReadBack:
     """Read the whole topic with a fresh consumer group and lay it beside the ledger."""
-    acknowledged = acknowledged_of(rows)
-    consumer = Consumer(stage, name_servers, topic, name=name or f"{topic}-read-back")
+    return read_back_all(stage, name_servers, {topic: rows}, name=name or f"{topic}-read-back", limit_s=limit_s)[topic]
+
+
+def read_back_all(
+    stage: Stage, name_servers: str, ledgers: Mapping[str, Sequence[LedgerRow]], *, name: str, limit_s: float = CONSUME_WITHIN_S
+) -> dict[str, ReadBack]:
+    """The same for several topics at once, each with a consumer of its own; `name` and a number name their groups."""
+    names = [name, *(f"{name}-{number}" for number in range(2, len(ledgers) + 1))]
+    consumers = {topic: Consumer(stage, name_servers, topic, name=own) for topic, own in zip(ledgers, names, strict=True)}
+    found = {}
     try:
-        got = consumer.wait_for(rows, limit_s)
+        for topic, rows in ledgers.items():
+            got, acknowledged = consumers[topic].wait_for(rows, limit_s), acknowledged_of(rows)
+            found[topic] = ReadBack(len(acknowledged), acknowledged - {row[0] for row in got}, disorder(rows, got))
     finally:
-        consumer.stop()
-    return ReadBack(len(acknowledged), acknowledged - {row[0] for row in got}, disorder(rows, got))
+        for consumer in consumers.values():
+            consumer.stop()
+    return found
 
 
 def found_by_key(stage: Stage, name_servers: str, topic: str, keys: Sequence[int]) -> set[Received]:

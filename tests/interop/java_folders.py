@@ -18,7 +18,7 @@ from brokers.remoting import fastjson
 from infra.controller_admin import ControllerAdmin
 from infra.problems import Problem
 from tests.interop.both_kinds import CLUSTER, controllers, records
-from tests.interop.java_client import PATIENT, Consumer, Producer, ReadBack, found_by_key, read_back
+from tests.interop.java_client import PATIENT, Consumer, Producer, ReadBack, found_by_key, read_back_all
 from tests.interop.java_set import ASK_MS, JavaSet
 from tests.interop.java_rocketmq import FAST_BROKER_SETTINGS
 from tests.interop.ledger import LedgerRow, acknowledged_of, read_received
@@ -193,8 +193,9 @@ class _Folder:
         return [*rows, self._read_row(f"{kind}, more written: acknowledged lost", again), self._files(one)]
 
     def _read_all(self, when: str) -> dict[str, ReadBack]:
-        return {topic: read_back(self._stage, self._set.name_servers, self._topic(topic), rows, name=f"{self._topic(topic)}-{when}-{self._round}")
-                for topic, rows in self._ledgers.items()}  # fmt: skip
+        ledgers = {self._topic(topic): rows for topic, rows in self._ledgers.items()}
+        found = read_back_all(self._stage, self._set.name_servers, ledgers, name=f"{self._name}-{when}-{self._round}")
+        return {topic: found[self._topic(topic)] for topic in self._ledgers}
 
     @staticmethod
     def _read_row(what: str, found: dict[str, ReadBack]) -> Row:
