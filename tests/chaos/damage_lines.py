@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
+from brokers.log.records import decode_messages
+from brokers.remoting.codes import RequestCode
+from brokers.remoting.command import RemotingCommand
 from infra.workload.client import CallFailed, WorkloadClient
 from infra.workload.message import sequence_of
 from tests.chaos import damage
@@ -17,6 +21,7 @@ from tests.chaos.line import Line
 from tests.support.local_cluster import wait_until
 
 FLIPS = 5
+KEYS_ASKED = 50
 SCRUBBED = {"scrub_every_s": 1}
 REFUSED, REPAIRED = "is damaged and not served", "repaired from"
 MADE_GOOD_WITHIN_S = 60.0
@@ -180,14 +185,37 @@ async def _read_from(stage: BrokerStage, address: str) -> int:
 
 
 def queue_bits(stage: BrokerStage) -> str:
-    """In queue entries, of each replica in turn; the log is sound, and everything must be read."""
+    """In queue entries, of the master while it runs and of each replica while it is down: everything must be read."""
     armed = Armed(stage)
+    master = stage.master()
+    damage.flip_entries(armed.store(master), stage.load.topic, FLIPS, armed.chance)
+    served_by(stage, master)
     for name in stage.brokers:
         with armed.killed(name):
             damage.flip_entries(armed.store(name), stage.load.topic, FLIPS, armed.chance)
         stage.cluster.whole()
         stage.flows(20)
-    return f"{FLIPS} entries of each replica while down, one after the other (seed {armed.seed})"
+    return f"{FLIPS} entries of the master alive and of each replica while down, one after the other (seed {armed.seed})"
+
+
+def index_bits(stage: BrokerStage) -> str:
+    """What is found by key afterwards has that key; what is not found may be the price of the damage."""
+    told = file_bits("index/*", stage)
+    keys = range(0, stage.load.acknowledged, max(1, stage.load.acknowledged // KEYS_ASKED))
+    return f"{told}; {asyncio.run(_found_by_key(stage, keys))} of {len(keys)} keys found, none wrong"
+
+
+async def _found_by_key(stage: BrokerStage, keys: Sequence[int]) -> int:
+    found = 0
+    async with WorkloadClient(stage.cluster.name_servers, stage.load.topic, "chaos-look", timeout_ms=2_000) as client:
+        for key in keys:
+            wanted = {"topic": stage.load.topic, "key": str(key), "maxNum": "10", "beginTimestamp": "0", "endTimestamp": str(1 << 60)}
+            answer = await client.call(client.master(), RemotingCommand.request(RequestCode.QUERY_MESSAGE, wanted))
+            sequences = {sequence_of(message.fields.body) for message in decode_messages(answer.body)} if answer.code == 0 else set()
+            if not sequences <= {key}:
+                raise NotAsItShouldBe(f"asked for key {key}, the answer is {sequences}")
+            found += bool(sequences)
+    return found
 
 
 def file_bits(what: str, stage: BrokerStage) -> str:
@@ -243,7 +271,7 @@ LINES = (
     _line("tail", "the end of the log is torn, zeros or garbage", tail_damaged, runs=2),
     _line("bits-down", "flipped bits in confirmed messages of a broker that is down", bits_while_down, runs=2),
     _line("bits-queue", "flipped bits in queue entries", queue_bits, runs=2),
-    _line("bits-index", "flipped bits in the key index", partial(file_bits, "index/*")),
+    _line("bits-index", "flipped bits in the key index", index_bits),
     _line("bits-checkpoint", "flipped bits in the checkpoint", partial(file_bits, "checkpoint")),
     _line("bits-epochs", "flipped bits in the epoch file", partial(file_bits, "epochFileCheckpoint")),
     _line("bits-identity", "flipped bits in the identity file", identity_bits, runs=1),
