@@ -20,6 +20,7 @@ from tests.bench.cluster import BenchFailed
 from tests.bench.figure import Figure, share_at_least
 from tests.bench.java_brokers import JVM_NAMED
 from tests.bench.run_context import Bench
+from tests.bench.samples import median
 from tests.bench.stored_broker import OneSet, ha_status, until_writable
 from tests.interop.java_rocketmq import JavaWorld
 from tests.interop.program import Replica
@@ -30,6 +31,7 @@ FILE_BYTES = replica_ends.FILE_BYTES
 MB = 1_000_000
 POLL_S = 0.02
 WITHIN_S = 300.0
+TURNS = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,8 +95,8 @@ def _copied(make: Callable[[str, Path | None], Replica], label: str, store: Path
 
 def _plain(home: Path, store: Path) -> float:
     """MB/s of sendfile -> recv -> file write, over the same files."""
-    sender, port = home / "plain", pick_block(1)
-    sender.mkdir()
+    sender, port = home / "sender", pick_block(1)
+    sender.mkdir(parents=True)
     (sender / "commitlog").symlink_to(store / "commitlog")
     os.sync()
     with running(replica_ends.send_plain, sender / "commitlog", port, COUNT):
@@ -115,9 +117,11 @@ def measure(bench: Bench) -> list[Figure]:
         stack.callback(one.end)
         bench.say(f"writing a log of {COUNT // MB} MB")
         store = one.filled(COUNT)
-        plain = _plain(home, store)
-        bench.say("copied from ours to ours")
-        ours = _copied(one.ours, "ours", store)
+        plain, ours = [], []
+        for turn in range(TURNS):
+            plain.append(_plain(home / f"plain-{turn}", store))
+            bench.say("copied from ours to ours")
+            ours.append(_copied(one.ours, f"ours-{turn}", store))
         java = None
         try:
             world = stack.enter_context(JavaWorld(home / "java", bench.say))
@@ -129,8 +133,9 @@ def measure(bench: Bench) -> list[Figure]:
     return figures(ours, java, plain)
 
 
-def figures(ours: Copied, java: Copied | None, plain: float) -> list[Figure]:
-    """The figures of the row."""
+def figures(turns: list[Copied], java: Copied | None, plain: list[float]) -> list[Figure]:
+    """The figures of the row; of ours the turn in the middle, or the slower one of those."""
+    ours = sorted(turns, key=lambda one: one.mb_per_s)[(len(turns) - 1) // 2]
     peer = "Java to Java" if java else "no Java here"
     note = (
         f"{COUNT // MB} MB of 1 KiB messages; broker processes, from the first acknowledgement to the last as the master tells (907), files of "
@@ -138,8 +143,9 @@ def figures(ours: Copied, java: Copied | None, plain: float) -> list[Figure]:
         + (f"; Java's: {java.master_cpu_s:.1f} s and {java.slave_cpu_s:.1f} s ({JVM_NAMED})" if java else "")
     )
     return [
-        Figure(ROW, "HA copy of 4 GiB, brokers", "MB/s", round(ours.mb_per_s, 1), "sendfile -> recv -> file write", round(plain, 1),
-               floor=share_at_least(0.4), goal=share_at_least(0.7), note=note),
+        Figure(ROW, "HA copy of 4 GiB, brokers", "MB/s", round(ours.mb_per_s, 1), "sendfile -> recv -> file write", round(median(plain), 1),
+               floor=share_at_least(0.4), goal=share_at_least(0.7), note=note, samples=[round(one.mb_per_s, 1) for one in turns],
+               details={"peer_samples": [round(one, 1) for one in plain]}),
         Figure(ROW, "the same beside Java", "MB/s", round(ours.mb_per_s, 1), peer, round(java.mb_per_s, 1) if java else None),
         Figure(ROW, "from the slave's start to the last byte", "s", round(ours.seconds, 2), peer, round(java.seconds, 2) if java else None),
         Figure(ROW, "the slave's own memory after it", "MiB", round(ours.slave_mib), peer, round(java.slave_mib) if java else None),

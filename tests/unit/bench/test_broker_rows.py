@@ -104,3 +104,9 @@ def test_a_store_is_filled_as_a_kill_leaves_it(tmp_path: Path) -> None:
 
 def test_fewer_blows_when_time_presses_but_never_fewer_than_two() -> None:
     assert [run_context.Bench(Path(), share=share).times(30) for share in (1.0, 0.3, 0.01)] == [30, 9, 2]
+
+
+def test_the_slower_of_two_copies_is_shown() -> None:
+    turns = [copy_by_brokers.Copied(300.0, 10.0, 1.0, 2.0, 60.0), copy_by_brokers.Copied(200.0, 20.0, 1.0, 2.0, 60.0)]
+    copied, beside, *_ = copy_by_brokers.figures(turns, copy_by_brokers.Copied(100.0, 40.0, 9.0, 9.0, 600.0), [380.0, 420.0])
+    assert (copied.value, copied.ratio, copied.samples) == (200.0, 0.5, [300.0, 200.0]) and beside.ratio == 2.0
