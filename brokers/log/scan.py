@@ -33,13 +33,20 @@ class LogWalk:
     says in one line why the walk stopped there; it is empty when it reached `limit`. `incomplete` tells a record that
     merely goes on beyond the limit from bytes that are no record.
     A message also has to carry its own position: bytes that an earlier life of the file left behind do not count.
+
+    `written_end`: every byte below it was written, as far as is known (default: the limit). Of what lies above, the last
+    writes may be missing: a process was killed between them, a copy of the log ended inside a record. No checksum covers
+    topic and properties, but neither ever ends in a zero byte: such a record counts once something stands behind it.
     """
 
-    def __init__(self, read: Read, start: int, limit: int, file_bytes: int, *, check_body: bool) -> None:
+    def __init__(
+        self, read: Read, start: int, limit: int, file_bytes: int, *, check_body: bool, written_end: int | None = None
+    ) -> None:
         self._read = read
         self._limit = limit
         self._file_bytes = file_bytes
         self._check_body = check_body
+        self._written_end = limit if written_end is None else written_end
         self.end = start
         self.reason = ""
         self.incomplete = False
@@ -89,6 +96,9 @@ class LogWalk:
             if record.physical_offset != position:
                 self.reason = "record belongs to another position"
                 return size
+            if position + size > self._written_end and _ends_in_zero(record) and not any(self._read(position + size, 8)):
+                self.reason = "the end of the record is not written"
+                return size
             at += size
             self.end = start + at
             yield record
@@ -100,6 +110,10 @@ class LogWalk:
             self.reason, self.incomplete = "blank record is not complete", True
         else:
             self.end = file_end
+
+
+def _ends_in_zero(record: Record) -> bool:
+    return record.properties[-1] == 0 if record.properties else record.topic.endswith("\0")
 
 
 def end_of_valid_log(read: Read, start: int, limit: int, file_bytes: int) -> tuple[int, str]:

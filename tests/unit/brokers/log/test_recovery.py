@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from brokers.log.checkpoint import Checkpoint, write_checkpoint
 from brokers.log.store import MessageStore
@@ -297,3 +298,30 @@ def test_a_java_checkpoint_says_by_time_what_was_durable(tmp_path: Path) -> None
     assert store.confirm_offset >= ends[40]
     store.dispatch_to(store.log_end)
     assert len(bodies(store, 0)) == len(bodies(store, 1)) == 30
+
+
+def test_a_copy_that_was_killed_inside_a_records_text_ends_in_front_of_that_record(tmp_path: Path) -> None:
+    """No checksum covers properties: a text that ends in zeros was never written to its end, and would stay like that."""
+    master = small_store(tmp_path / "m")
+    ends = [master.put(message(body=b"%d" % number, tag="tag"), NOW_MS).end_offset for number in range(3)]
+    data = log_bytes(master)
+    master.close()
+    for tear in range(ends[1] + 1, ends[2]):
+        root = tmp_path / str(tear)
+        slave = small_store(root)
+        slave.append_raw(0, data[:tear])
+        slave.close(clean=False)
+        again = small_store(root, same_boot=True)
+        assert again.log_end == ends[1]
+        again.append_raw(ends[1], data[ends[1] :])
+        assert log_bytes(again) == data
+        again.close()
+
+
+def test_what_was_flushed_and_confirmed_is_not_doubted(tmp_path: Path) -> None:
+    store = small_store(tmp_path)
+    end = store.put(replace(message(), properties=b"a\x01ends in zero\0"), NOW_MS).end_offset
+    store.dispatch_to(end)
+    store.checkpoint()
+    store.close(clean=False)
+    assert small_store(tmp_path, same_boot=True).log_end == end

@@ -3,6 +3,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from brokers.log.records import encode_blank
 from brokers.log.scan import LogWalk, end_of_valid_log, is_record_boundary
@@ -16,10 +17,10 @@ def reader(data: bytes, window: int = 1 << 20):
     return lambda offset, count: data[offset : min(offset + min(count, window), offset - offset % FILE + FILE)]
 
 
-def three_messages() -> bytes:
+def three_messages(tag: str = "") -> bytes:
     data = b""
     for slot in range(3):
-        data += encoded(message(body=b"body %d" % slot), slot, len(data))
+        data += encoded(message(body=b"body %d" % slot, tag=tag), slot, len(data))
     return data
 
 
@@ -53,14 +54,26 @@ def test_a_broken_last_message_is_not_counted(what: str) -> None:
     assert end_of_valid_log(reader(padded(bytes(broken))), 0, FILE, FILE)[0] == start
 
 
-@given(st.integers(0, 1023))
-def test_a_tear_anywhere_ends_the_log_at_a_message_in_front_of_it(tear: int) -> None:
-    data = three_messages()
-    end, _ = end_of_valid_log(reader(padded(data[:tear])), 0, FILE, FILE)
+@given(st.integers(0, 1023), st.sampled_from(["", "T"]))
+def test_a_tear_anywhere_ends_the_log_at_a_message_in_front_of_it(tear: int, tag: str) -> None:
+    data = three_messages(tag)
+    walk = LogWalk(reader(padded(data[:tear])), 0, FILE, FILE, check_body=True, written_end=0)
+    assert len(list(walk)) * len(data) // 3 == walk.end
     third = len(data) // 3
-    # the last byte of a record may itself be zero, so that a tear in front of it changes nothing
-    assert end in (tear // third * third, min(len(data), -(-tear // third) * third))
-    assert end <= len(data)
+    # where no properties follow, the last bytes of a record are zero: a tear in front of them changes nothing
+    assert walk.end in (min(len(data), tear // third * third), *([] if tag else [min(len(data), (tear + 2) // third * third)]))
+
+
+def test_a_record_whose_text_ends_in_zeros_counts_once_something_stands_behind_it() -> None:
+    odd = encoded(replace(message(body=b"odd"), properties=b"a\x01ends in zero\0"))
+    then = encoded(message(body=b"then"), 1, len(odd))
+    read = reader(padded(odd))
+    assert list(LogWalk(read, 0, FILE, FILE, check_body=True, written_end=0)) == []
+    assert len(list(LogWalk(read, 0, FILE, FILE, check_body=True, written_end=len(odd)))) == 1
+    assert len(list(LogWalk(reader(padded(odd + then)), 0, FILE, FILE, check_body=True, written_end=0))) == 2
+    blank = encode_blank(FILE - len(odd))
+    walk = LogWalk(reader(padded(odd + blank)), 0, 2 * FILE, FILE, check_body=True, written_end=0)
+    assert len(list(walk)) == 1 and walk.end == FILE
 
 
 @pytest.mark.parametrize("left", [8, 9, 91, 100])
