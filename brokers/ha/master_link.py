@@ -16,7 +16,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from brokers.ha.epochs import EpochEntry, EpochHistory
-from brokers.ha.flow import FlowMeter
+from brokers.ha.flow import FlowLimit, FlowMeter
 from brokers.ha.frames import (
     FRAME_BYTES_MAX,
     HANDSHAKE_ENTRIES_MAX,
@@ -35,7 +35,8 @@ assert BATCH_BYTES + Transfer.LAYOUT.size <= FRAME_BYTES_MAX
 
 @dataclass(frozen=True, slots=True)
 class LinkLimits:
-    """Times in ms, sizes in bytes. `file_bytes`: commit-log file size, equal on all replicas."""
+    """Times in ms, sizes in bytes. `file_bytes`: commit-log file size, equal on all replicas.
+    `flow_bytes_per_s`: log bytes one link may carry, None without a limit."""
 
     file_bytes: int
     heartbeat_ms: int = 1000
@@ -43,6 +44,7 @@ class LinkLimits:
     handshake_timeout_ms: int = 5000
     batch_bytes: int = BATCH_BYTES
     unacked_bytes_max: int = UNACKED_BYTES_MAX
+    flow_bytes_per_s: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +97,9 @@ class MasterLink:
         self.next_offset = -1
         self.flow = FlowMeter()
         self.blocked = False  # the shell's queue for this link is full
+        self.held_back = False  # the flow limit let no more through: to be asked again in a moment
         self._limits = limits
+        self._flow_limit = None if limits.flow_bytes_per_s is None else FlowLimit(limits.flow_bytes_per_s, now_ms)
         self._own_id = own_id
         self._unjoined = set() if unjoined is None else unjoined
         self._from_last_file = False
@@ -191,11 +195,16 @@ class MasterLink:
             return packets
         # An empty slave acknowledges 0 until bytes arrive, wherever this log begins.
         unacked_from = max(self.acked, self._first_offset)
+        self.held_back = False
         while self.next_offset < log.end_offset:
             allowed = self._limits.unacked_bytes_max - (self.next_offset - unacked_from)
+            if self._flow_limit is not None and allowed > (room := self._flow_limit.room(now_ms)):
+                allowed, self.held_back = room, room <= 0
             if allowed <= 0:
                 break
             packets.append(self._next_packet(log, allowed))
+            if self._flow_limit is not None:
+                self._flow_limit.take(packets[-1].count)
         if packets:
             self._last_write_ms = now_ms
             self.flow.add(sum(len(one.header) + one.count for one in packets), now_ms)

@@ -170,10 +170,9 @@ class _Link:
 
 def _peer(sock: socket.socket) -> str:
     try:
-        host, port = sock.getpeername()[:2]
+        return host_and_port(*sock.getpeername()[:2])
     except OSError:  # gone already
         return ""
-    return host_and_port(host, port)
 
 
 def host_and_port(host: str, port: int) -> str:
@@ -198,8 +197,7 @@ class HaTransport:
 
     def listen(self, host: str, port: int) -> int:
         """Bind and accept; returns the port (0 asks for a free one). OSError when it is taken."""
-        family = socket.AF_INET6 if ":" in host else socket.AF_INET
-        listener = socket.socket(family, socket.SOCK_STREAM)
+        listener = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM)
         try:
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             listener.bind((host, port))
@@ -242,9 +240,8 @@ class HaTransport:
         sock: socket.socket | None = None
         try:
             async with asyncio.timeout(CONNECT_TIMEOUT_MS / 1000):
-                found = await self.loop.getaddrinfo(*split_address(address), type=socket.SOCK_STREAM)
-                family, kind, protocol, _, target = found[0]
-                sock = socket.socket(family, kind, protocol)
+                (*kind, _, target), *_ = await self.loop.getaddrinfo(*split_address(address), type=socket.SOCK_STREAM)
+                sock = socket.socket(*kind)
                 sock.setblocking(False)
                 await self.loop.sock_connect(sock, target)
         except (OSError, ValueError, TimeoutError) as error:

@@ -10,6 +10,7 @@ master sent is read back; long runs of it in pieces whose entries are made with 
 from __future__ import annotations
 
 import logging
+import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
@@ -67,7 +68,7 @@ class Dispatcher:
         self._log = log
         self._queues = queues
         self._pending: deque[Record] = deque()
-        self._pending_end = -1
+        self._pending_start = self._pending_end = -1
         self._reported = -1
         self._life = 0  # pieces of an older one are of no use
         self.index: MessageIndex | None = None
@@ -84,8 +85,8 @@ class Dispatcher:
     def appended(self, start: int, end: int, records: Sequence[Record]) -> None:
         """This process appended `records` as the bytes [start, end) of the log."""
         pending = self._pending
-        if not pending and self.dispatched_offset == start:
-            self._pending_end = start
+        if not pending:
+            self._pending_start = self._pending_end = start
         if self._pending_end != start:
             return
         if len(pending) + len(records) > PENDING_RECORDS_MAX:
@@ -97,7 +98,7 @@ class Dispatcher:
     @property
     def remembers(self) -> bool:
         """Whether what comes next need not be read from the log."""
-        return bool(self._pending)
+        return bool(self._pending) and self.dispatched_offset >= self._pending_start
 
     def dispatch_to(self, confirm_offset: int) -> list[QueueGrowth]:
         """Builds entries of all messages that end at or below `confirm_offset`: [(topic, queue id, new end slot)]."""
@@ -119,19 +120,24 @@ class Dispatcher:
 
     def _dispatch(self, target: int) -> dict[tuple[str, int], int]:
         grown: dict[tuple[str, int], int] = {}
-        if self._pending:
+        self._read_to(min(target, self._pending_start) if self._pending else target, grown)
+        if self.remembers:
             start = self.dispatched_offset
             taken = self._take_pending(target)
-            grown = self.build(taken)
+            grown.update(self.build(taken))
             if self.index is not None:
                 self.index.put(start, taken, self.dispatched_offset)
+            if not self._pending:
+                self._read_to(target, grown)
+        return grown
+
+    def _read_to(self, target: int, grown: dict[tuple[str, int], int]) -> None:
         while (piece := self.next_piece(target)) is not None:
             self._take(piece, piece.run(), grown)
             if self.dispatched_offset == piece.start:
                 break
-        if not self._pending and target > self.dispatched_offset:
+        if target > self.dispatched_offset:
             self._walk(target, grown)
-        return grown
 
     def _walk(self, target: int, grown: dict[tuple[str, int], int], *, few: bool = False) -> None:
         """One message after the other."""
@@ -145,16 +151,19 @@ class Dispatcher:
     # -- long runs
 
     def next_piece(self, confirm_offset: int) -> Piece | None:
-        """The first part of a long way to `confirm_offset`; None when it is short, or remembered. Taken on the log's thread.
+        """The first part of a long way to `confirm_offset`; None when it is short, or not to be read. Taken on the log's thread.
 
         The key index is not told of its messages: it follows by itself.
         """
         start, target = self.dispatched_offset, min(confirm_offset, self._log.end_offset)
-        if self._pending or target - start < PIECE_BYTES_MIN:
+        if self._pending:
+            target = min(target, self._pending_start)
+        if target - start < PIECE_BYTES_MIN:
             return None
         read = side_read(self._log, start, min(PIECE_BYTES, target - start))
 
         def run() -> EntryRuns:
+            os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # nothing is multiplied here
             from brokers.log.entry_runs import entry_runs  # numpy only where long runs come: a tenth of a second
 
             return entry_runs(read(), start)

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
-from brokers.log.dispatch import Piece, QueueGrowth
+from brokers.log.dispatch import PIECE_BYTES, Piece, QueueGrowth
 from brokers.log.store import MessageStore
 
 if TYPE_CHECKING:
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 # Confirmed bytes that may be not yet readable; beyond it whoever brings more waits (some 10 ms of work).
 LAG_BYTES_MAX = 8 * 1024 * 1024
+# So long a slave waits for more: a few messages at a time cost ten times as much.
+PATIENCE_MS = 10
 
 _log = logging.getLogger(__name__)
 
@@ -30,11 +32,15 @@ _log = logging.getLogger(__name__)
 class QueueFollower:
     """`grown` hears of the queues that grew. All on the store's thread, with a running event loop once ways are long."""
 
-    def __init__(self, store: MessageStore, grown: Callable[[list[QueueGrowth]], None]) -> None:
-        self._store, self._grown = store, grown
+    def __init__(
+        self, store: MessageStore, grown: Callable[[list[QueueGrowth]], None], hurried: Callable[[], bool] = lambda: False
+    ) -> None:
+        """`hurried`: whether somebody may wait for these messages, as at a master."""
+        self._store, self._grown, self._hurried = store, grown, hurried
         self._thread: ThreadPoolExecutor | None = None
         self._under_way: tuple[Piece, Future[EntryRuns]] | None = None
-        self._due = self._closed = False
+        self._due: asyncio.Handle | None = None
+        self._due_soon = self._closed = False
 
     @property
     def lag_bytes(self) -> int:
@@ -42,17 +48,27 @@ class QueueFollower:
         return self._store.confirm_offset - self._store.dispatched_offset
 
     def confirmed(self, offset: int) -> None:
-        """Messages up to here may be read: what this process appended at once, what a master sent in a moment, together with
-        what came with it."""
+        """Messages up to here may be read: at once what this process appended, in a moment what a master sent, together with
+        what comes with it."""
         self._store.note_confirmed(offset)
         if self._store.dispatcher.remembers:
             self._follow(LAG_BYTES_MAX)
-        elif not self._due and not self._closed:
-            self._due = True
-            asyncio.get_running_loop().call_soon(self._now)
+        else:
+            self._follow_soon()
+
+    def _follow_soon(self) -> None:
+        if self._closed or not self.lag_bytes or self._under_way is not None and self.lag_bytes <= LAG_BYTES_MAX:
+            return
+        soon = self.lag_bytes >= PIECE_BYTES or self._hurried()
+        if self._due is None or (soon and not self._due_soon):
+            if self._due is not None:
+                self._due.cancel()
+            loop = asyncio.get_running_loop()
+            self._due = loop.call_soon(self._now) if soon else loop.call_later(PATIENCE_MS / 1000, self._now)
+            self._due_soon = soon
 
     def _now(self) -> None:
-        self._due = False
+        self._due = None
         self._follow(LAG_BYTES_MAX)
 
     def catch_up(self) -> None:
@@ -86,7 +102,7 @@ class QueueFollower:
 
     def _done(self, piece: Piece) -> None:
         if self._under_way is not None and self._under_way[0] is piece and not self._closed and self._end():
-            self._follow(LAG_BYTES_MAX)
+            self._follow_soon()
 
     def _end(self) -> bool:
         """Waits for the piece that is under way and takes its entries; whether that led anywhere."""
@@ -105,5 +121,7 @@ class QueueFollower:
     def close(self) -> None:
         """Waits for a piece that is under way, and leaves the rest."""
         self._closed = True
+        if self._due is not None:
+            self._due.cancel()
         if self._thread is not None:
             self._thread.shutdown()

@@ -40,6 +40,7 @@ class ReplicaConfig:
     stall_ms: int = 300
     batch_bytes: int = BATCH_BYTES
     unacked_bytes_max: int = UNACKED_BYTES_MAX
+    ha_flow_bytes_per_s: int | None = None
     links_max: int = LINKS_MAX
     min_in_sync_replicas: int = 2
     in_sync_replicas: int = 2
@@ -71,6 +72,7 @@ class ReplicaConfig:
             handshake_timeout_ms=self.handshake_timeout_ms,
             batch_bytes=self.batch_bytes,
             unacked_bytes_max=self.unacked_bytes_max,
+            flow_bytes_per_s=self.ha_flow_bytes_per_s,
         )
 
     def set_timers(self) -> SetTimers:

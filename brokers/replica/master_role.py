@@ -119,6 +119,12 @@ class MasterRole:
         packets = self.links[link_id].data_to_send(self._log.view(), now_ms=now_ms)
         return [SendRange(link_id, item.header, item.offset, item.count) for item in packets]
 
+    def _pump_or_drop(self, link_id: int, now_ms: int) -> list[Effect]:
+        try:
+            return self._pump(link_id, now_ms)
+        except ProtocolError as error:
+            return self.drop(link_id, str(error))
+
     # -- log and promises -------------------------------------------------------------------------
 
     def log_grew(self, end_offset: int, now_ms: int) -> list[Effect]:
@@ -127,10 +133,7 @@ class MasterRole:
         effects = self._confirm()
         for link_id in list(self.links):
             self.links[link_id].log_grew(end_offset, now_ms=now_ms)
-            try:
-                effects += self._pump(link_id, now_ms)
-            except ProtocolError as error:
-                effects += self.drop(link_id, str(error))
+            effects += self._pump_or_drop(link_id, now_ms)
         return effects
 
     def write_refusal(self, now_ms: int) -> str | None:
@@ -271,6 +274,8 @@ class MasterRole:
             return self.drop(link_id, silence)
         heartbeat = link.heartbeat_due(self._log.view(), now_ms=now_ms)
         effects: list[Effect] = [SendBytes(link_id, heartbeat)] if heartbeat else []
+        if link.held_back:
+            effects += self._pump_or_drop(link_id, now_ms)
         return effects + self._watch_progress(link, now_ms)
 
     def _watch_progress(self, link: MasterLink, now_ms: int) -> list[Effect]:

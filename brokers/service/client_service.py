@@ -48,7 +48,7 @@ class ClientService:
     ) -> None:  # fmt: skip
         self._store, self._tables, self._roles, self._clock = store, tables, roles, clock
         self._forwarder, self._changes, self._routes_changed = forwarder, changes, routes_changed
-        self._follower = QueueFollower(store, self._queues_grew)
+        self._follower = QueueFollower(store, self._queues_grew, lambda: roles.serving)
         self.groups = ClientGroups()
         self.clients = ClientRequests(self.groups, clock, self.ensure_groups, tables.groups.notify_enabled)
         self.pulls = PullService(store, tables, self.groups, clock, repairs)

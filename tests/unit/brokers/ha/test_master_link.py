@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -308,3 +309,19 @@ def test_a_slave_behind_the_first_file_hears_where_the_log_begins_before_the_lin
         linked(log, acked=600)
     (word,) = MasterFrameDecoder().feed(refused.value.last_word)
     assert (word.offset, word.epoch, word.epoch_start, word.is_heartbeat) == (1000, 4, 882, True)
+
+
+def test_a_flow_limit_holds_packets_back_until_their_time() -> None:
+    link = linked(limits=replace(LIMITS, flow_bytes_per_s=2_000))
+    sent = [packet.count for packet in link.data_to_send(LOG, now_ms=0)]
+    assert sum(sent) == 200 and link.held_back
+    assert link.data_to_send(LOG, now_ms=0) == []
+    for now_ms in range(25, 500, 25):
+        sent += [packet.count for packet in link.data_to_send(LOG, now_ms=now_ms)]
+        assert sum(sent) <= 200 + 2 * now_ms
+    assert sum(sent) == LOG.end_offset and not link.held_back
+
+
+def test_without_a_limit_nothing_is_held_back() -> None:
+    link = linked()
+    assert sum(packet.count for packet in link.data_to_send(LOG, now_ms=0)) == LOG.end_offset and not link.held_back

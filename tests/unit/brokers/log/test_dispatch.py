@@ -102,6 +102,21 @@ def test_more_unconfirmed_messages_than_memory_allows_are_read_from_the_log(
     assert len(store.dispatcher._pending) == 1
 
 
+def test_own_messages_are_remembered_behind_others_that_are_not_read_yet(tmp_path: Path) -> None:
+    """A master that took over in the middle of something never goes back to reading its own messages."""
+    store = replica_of(filled(tmp_path / "first"), tmp_path / "second")
+    taken_over = store.log_end
+    for _ in range(10):
+        store.put(message("A"), NOW_MS)
+    assert len(store.dispatcher._pending) == 10 and not store.dispatcher.remembers
+    store.dispatch_to(taken_over - 1)
+    assert store.dispatched_offset < taken_over and not store.dispatcher.remembers
+    store.dispatch_to(taken_over)
+    assert store.dispatcher.remembers
+    store.dispatch_to(store.log_end)
+    assert sum(len(found) for found in entries(store).values()) == 70 and not store.dispatcher._pending
+
+
 def test_a_repeated_range_adds_nothing(tmp_path: Path) -> None:
     store = filled(tmp_path)
     store.dispatch_to(store.log_end)

@@ -129,7 +129,7 @@ async def test_a_queue_that_cannot_be_written_is_tried_again(tmp_path: Path, sou
     copy = Copy(tmp_path / "copy", source)
     (tmp_path / "copy" / "consumequeue" / "A").touch()  # no folder can be made here
     copy.receive(20_000)
-    await until(lambda: not copy.follower._due and copy.follower._under_way is None, "it was tried")
+    await until(lambda: copy.follower._due is None and copy.follower._under_way is None, "it was tried")
     assert copy.store.queue_bounds("A", 0) == (0, 0) and copy.follower.lag_bytes
     (tmp_path / "copy" / "consumequeue" / "A").unlink()
     copy.receive(20_000)
