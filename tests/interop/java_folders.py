@@ -183,7 +183,7 @@ class _Folder:
     def _checked(self, one: Replica) -> list[Row]:
         kind = self._kind(one)
         found = self._read_all("before")
-        keys = self._answers_by_key()
+        keys = self._answers_by_key(one)
         self._write(ROUND)
         last = self._last_round("Small")
         handed = self._consume(last)
@@ -201,13 +201,25 @@ class _Folder:
     def _read_row(what: str, found: dict[str, ReadBack]) -> Row:
         return Row(what, "; ".join(f"{topic} {one}" for topic, one in found.items()), all(one.ok for one in found.values()))
 
-    def _answers_by_key(self) -> Row:
-        """First, middle and last message of the topic with the large ones, by key."""
+    def _answers_by_key(self, one: Replica) -> Row:
+        """First, middle and last message of the topic with the large ones, by key.
+
+        A killed folder's index file is removed by Java when it opens (its header is newer than the checkpoint's index time,
+        whoever wrote it), and made again from the log file on where its recovery begins: what lies before is not found.
+        """
         good = sorted({row.sequence: row for row in self._ledgers["Large"] if row.outcome == "SEND_OK"}.items())
         asked = [row for _, row in (good[0], good[len(good) // 2], good[-1])]
         found = found_by_key(self._stage, self._set.name_servers, self._topic("Large"), [row.sequence for row in asked])
-        missing = [row.sequence for row in asked if (row.sequence, row.queue, row.offset) not in found]
-        return Row("found by key", f"{len(asked) - len(missing)} of {len(asked)}", not missing)
+        missing = [row for row in asked if (row.sequence, row.queue, row.offset) not in found]
+        text = f"{len(asked) - len(missing)} of {len(asked)}"
+        if one is not self._java or self._ending == "stopped":
+            return Row(f"{self._kind(one)}: found by key", text, not missing)
+        newest = self._in_newest_file(one)
+        return Row("Java: found by key", f"{text}; it forgets those before its log's last file", not [row for row in missing if (row.queue, row.offset) in newest])
+
+    def _in_newest_file(self, one: Replica) -> set[tuple[int, int]]:
+        start = max(int(path.name) for path in (one.store / "commitlog").iterdir() if _holds_records(path))
+        return {(record.queue_id, record.queue_offset) for record in records(one, start) if record.topic == self._topic("Large")}
 
     def _files(self, one: Replica) -> Row:
         files = sorted(path.name for path in (one.store / "commitlog").iterdir())
@@ -227,6 +239,12 @@ class _Folder:
         finally:
             consumer.stop()
         return Row("delayed messages taken by Java, delivered when it is back", f"{len(wanted)} of {len(wanted)}")
+
+
+def _holds_records(path: Path) -> bool:
+    """Whether a log file holds anything yet."""
+    with path.open("rb") as file:
+        return any(file.read(4))
 
 
 def _files_of(root: Path) -> list[Path]:
