@@ -4,8 +4,8 @@ Responsible for: starting it with settings that are fair to Java, waiting until 
 Refuses to know: what is measured at it.
 
 A broker has RocketMQ's own defaults for everything that costs time on a send (files of 1 GiB, flush in the background, index, thread
-pools), a heap of 1 GiB (a machine that carries six brokers has no room for the 8 GiB of RocketMQ's own script) and the collector that
-costs least on two cores.
+pools), a heap of 1 GiB (a machine that carries six brokers has no room for the 8 GiB of RocketMQ's own script) and the collector
+without threads of its own.
 """
 
 from __future__ import annotations
