@@ -154,6 +154,12 @@ def kill_together(*replicas: Replica) -> None:
         one.end()
 
 
+def anew(brokers: JavaSet) -> Row:
+    """Java brokers that stayed away had to be started anew, as defects of theirs want it; never one of ours."""
+    own = {one.name for one in brokers.brokers if isinstance(one, RegentBroker)}
+    return Row("had to be started anew", ", ".join(brokers.started_anew) or "nobody", own.isdisjoint(brokers.started_anew))
+
+
 # -- logs ------------------------------------------------------------------------------------------------------------
 
 
