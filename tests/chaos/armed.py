@@ -115,6 +115,11 @@ class Armed:
         (self.folder(name) / BOOT_ID).write_text(str(uuid.UUID(int=self.chance.getrandbits(128))))
         return lose_power(self.store(name), self.folder(name) / JOURNAL, self.chance, kept)
 
+    def empty(self, name: str) -> None:
+        """Nothing is left in its data folder, and nothing of what was there can be lost once more."""
+        damage.empty(self.store(name))
+        (self.folder(name) / JOURNAL).write_bytes(b"")
+
     def newest_of(self, name: str) -> tuple[int, int]:
         """Of the log's last whole message, which is on its disk for now: when it was stored (ms), and its number."""
         found = list(damage.messages(self.store(name)))

@@ -37,7 +37,7 @@ def folder_gone(of_master: bool, stage: BrokerStage) -> str:
     victim = stage.master() if of_master else stage.slaves()[0]
     with armed.killed(victim):
         old = _broker_id(armed, victim)
-        damage.empty(armed.store(victim))
+        armed.empty(victim)
     return _forget(stage, victim, old)
 
 
@@ -47,7 +47,7 @@ def folder_gone_alive(stage: BrokerStage) -> str:
     victim = stage.slaves()[0]
     old = _broker_id(armed, victim)
     pid = armed.pid(victim)
-    damage.empty(armed.store(victim))
+    armed.empty(victim)
     stage.flows()
     if stage.cluster.process(victim)["pid"] == pid:
         stage.kill(victim)
