@@ -39,9 +39,7 @@ def recover(
         queues.keep_valid_below(made.queues_valid_below)
     dispatched = last_dispatched(log, queues)
     start = scan_from(made, files, dispatched)
-    # Behind what was flushed or confirmed a write may be missing, and the file holds zeros instead.
-    written = max(made.flushed_offset, made.confirm_offset)
-    walk = LogWalk(log.read, start, log.capacity_end, log.file_bytes, check_body=True, written_end=written)
+    walk = LogWalk(log.read, start, log.capacity_end, log.file_bytes, check_body=True, written_end=made.written_end)
     read = Confirmed(walk, made, dispatched)
     dispatcher.restart_at(start)
     dispatcher.build(read)

@@ -50,6 +50,11 @@ class Plan:
     flushed_offset: int
     confirm_offset: int
 
+    @property
+    def written_end(self) -> int:
+        """Every byte below it was written. Above it a write may be missing, and the file holds zeros instead."""
+        return max(self.flushed_offset, self.confirm_offset)
+
 
 @dataclass(frozen=True, slots=True)
 class RecoveryReport:

@@ -231,7 +231,8 @@ class SimulatedDisk:
             self._keep_queue_below(made.queues_valid_below)
         last = self._last_dispatched()
         start = recovery_plan.scan_from(made, files, last)
-        read = Confirmed(LogWalk(self.read_log, start, len(self.log), FILE_BYTES, check_body=True), made, last)
+        walk = LogWalk(self.read_log, start, len(self.log), FILE_BYTES, check_body=True, written_end=made.written_end)
+        read = Confirmed(walk, made, last)
         self.dispatched_offset = start
         self._enter(read)
         end = read.walk.end
