@@ -48,14 +48,15 @@ def read_status(
         async_learner=config.async_learner,
         write_refusal=replica.write_refusal(),
         store_refusal=store.writable(),
-        records_damaged=repairs.damaged,
-        records_refused=repairs.refused,
-        records_repaired=repairs.repaired,
-        waiting_sends=service.sends.waiting,
-        held_pulls=service.pulls.held.count,
-        forwarded=forwarder.forwarded,
-        events_reported=reporter.reported,
-        events_dropped=reporter.dropped,
+        **_counted(service, forwarder, reporter, repairs),
         topics=topics,
         started_ms=started_ms,
     )
+
+
+def _counted(service: ClientService, forwarder: Forwarder, reporter: EventReporter, repairs: Repairs) -> dict[str, int]:
+    return {
+        "records_damaged": repairs.damaged, "records_refused": repairs.refused, "records_repaired": repairs.repaired,
+        "waiting_sends": service.sends.waiting, "held_pulls": service.pulls.held.count, "forwarded": forwarder.forwarded,
+        "events_reported": reporter.reported, "events_dropped": reporter.dropped,
+    }  # fmt: skip

@@ -5,6 +5,8 @@ Responsible for their shape; field meanings stand in `schemas/broker_events/*.av
 Refuses to know who reads them: losing one changes no decision.
 """
 
+from typing import get_args
+
 from msgspec import Struct
 
 
@@ -283,31 +285,4 @@ BrokerEvent = (
     | HandOverRefused
 )
 
-BROKER_EVENTS: tuple[type, ...] = (
-    BrokerStarted,
-    BrokerStopped,
-    RoleChanged,
-    EpochAppended,
-    FirstMessageAcknowledged,
-    LogTruncated,
-    HaLinkUp,
-    HaLinkDown,
-    HandshakeResult,
-    SlaveCaughtUp,
-    SlaveFellBehind,
-    ConfirmCrossedEpoch,
-    SyncStateSetProposed,
-    SyncStateSetAccepted,
-    SyncStateSetRefused,
-    IdentityWritten,
-    StoreRecovered,
-    RequestsForwarded,
-    RecordRefused,
-    RecordRepaired,
-    LogTrimmed,
-    DiskFull,
-    DiskWritable,
-    HandOverBegun,
-    HandOverCompleted,
-    HandOverRefused,
-)
+BROKER_EVENTS: tuple[type, ...] = get_args(BrokerEvent)

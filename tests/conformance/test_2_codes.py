@@ -153,7 +153,7 @@ def _() -> bool:
 @FRAMING.row("a-field-that-cannot-be-read-is-as-absent", shipped=[0, 2005, 1])
 def _() -> list[int]:
     """904 with an unreadable offset, 904 with an unreadable id, 1013 with an unreadable id."""
-    asked = [(904, FULL | {"maxOffset": "1_0"}), (904, FULL | {"brokerId": "\u0661"}), (1013, FULL | {"appliedBrokerId": " 1"})]
+    asked = [(904, FULL | {"maxOffset": "1_0"}), (904, FULL | {"brokerId": "0x1"}), (1013, FULL | {"appliedBrokerId": " 1"})]
     answers = [Rig().lead().request(code, ext) for code, ext in asked]
     return [answer.code for answer in answers if answer is not None]
 
