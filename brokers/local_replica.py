@@ -70,6 +70,7 @@ class LocalReplica:
         except BaseException:
             self.store.close(clean=False)
             raise
+        self.store.log.next_file.ahead = True
         self.driver: ReplicaDriver | None = None
         self._failed: asyncio.Future[None] | None = None
         self._group_commit: GroupCommit | None = None

@@ -20,6 +20,7 @@ from brokers.log import scan, segments
 from brokers.log.disk import has_room, is_full, last_used_byte, new_file, sync_directory, wipe, write_all
 from brokers.log.errors import DiskFull, LogError
 from brokers.log.log_folder import Segment, open_segments
+from brokers.log.next_file import NextFile
 from brokers.log.records import BLANK_BYTES_MIN, MESSAGE_BYTES_MIN, encode_blank
 
 FILE_BYTES_DEFAULT = 1 << 30
@@ -49,6 +50,7 @@ class CommitLog:
         self.disk_full: str | None = None  # why the last write was refused for want of room
         self._full_until = 0.0
         self._directory = Path(directory)
+        self.next_file = NextFile(self._directory, file_bytes)
         self._sync_lock = threading.Lock()  # fdatasync on one side, closing of descriptors on the other
         self._segments = open_segments(self._directory, file_bytes)
         self._starts = [segment.start for segment in self._segments]
@@ -121,6 +123,7 @@ class CommitLog:
             self._refuse("write", error)
         self.end_offset = offset + len(data)
         self.disk_full = None
+        self.next_file.log_grew(self.end_offset, self.capacity_end)
 
     def append_raw(self, offset: int, data: bytes | memoryview) -> None:
         """Appends a master's bytes unchanged. `offset` is the log's end; an empty log begins at any file start.
@@ -157,8 +160,9 @@ class CommitLog:
         if self.disk_full is not None and time.monotonic() < self._full_until:
             raise DiskFull(self.disk_full)
         path = self._directory / segments.file_name(start)
+        fd = self.next_file.take(start)
         try:
-            fd = new_file(path, self.file_bytes)
+            fd = new_file(path, self.file_bytes) if fd is None else fd
         except OSError as error:
             self._refuse("new file", error)
         self._segments.append(Segment(start, path, fd))
@@ -244,6 +248,8 @@ class CommitLog:
     def _remove_files_from(self, offset: int) -> int:
         """Removes files that start at or above `offset`, newest first; returns bytes from `offset` to the last one's data."""
         reach = 0
+        if self._starts and self._starts[-1] >= offset:
+            self.next_file.drop()
         with self._sync_lock:
             while self._starts and self._starts[-1] >= offset:
                 segment = self._segments.pop()
@@ -276,6 +282,7 @@ class CommitLog:
 
     def close(self) -> None:
         """Closes the files; flushes nothing."""
+        self.next_file.close()
         with self._sync_lock:
             for segment in self._segments:
                 os.close(segment.fd)
