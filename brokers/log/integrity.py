@@ -9,6 +9,7 @@ The format has no checksum over headers and properties: damage there shows only 
 from __future__ import annotations
 
 import struct
+from collections.abc import Sequence
 from typing import NamedTuple
 from zlib import crc32
 
@@ -85,6 +86,38 @@ class QueueCheck:
 
     def place(self, slot: int, offset: int, size: int) -> Place:
         return Place(offset, size, self._topic, self._queue_id, slot)
+
+    def sound_until(
+        self, data: memoryview, start: int, chosen: Sequence[tuple[int, tuple[int, int, int]]], first: int, stop: int
+    ) -> tuple[int, bool]:
+        """(up to which of chosen[first:stop] `problem` has nothing to say for certain, whether these are just `data`).
+
+        `data` lies at `start`. Every message of a pull passes here, so it is written out.
+        """
+        unpack, topic_block, queue_id, begins = _COMMON.unpack_from, self._topic_block, self._queue_id, data.obj.startswith
+        head_bytes, topic_bytes, available, end, row = _BODY_LENGTH_AT + 4, len(topic_block), len(data), 0, True
+        for number in range(first, stop):
+            slot, (offset, size, _) = chosen[number]
+            at = offset - start
+            row = row and at == end
+            end = at + size
+            if at < 0 or not 0 < size <= available - at:
+                return number, False
+            try:
+                total, magic, crc, queue, slot_there, position, flags, body_bytes = unpack(data, at)
+                body_at = at + head_bytes
+                topic_at = body_at + body_bytes
+                behind = topic_at + topic_bytes
+                if (
+                    position != offset or slot_there != slot or total != size or magic != MAGIC_V1 or flags & _V6 or body_bytes < 0
+                    or queue != queue_id or not begins(topic_block, topic_at)
+                    or behind + 2 + (data[behind] << 8 | data[behind + 1]) != end
+                    or crc32(data[body_at:topic_at]) & 0x7FFFFFFF != crc
+                ):  # fmt: skip
+                    return number, False
+            except (struct.error, IndexError):
+                return number, False
+        return stop, row and end == available
 
     def problem(self, data: memoryview, at: int, slot: int, offset: int, size: int) -> str:
         """`problem` of the bytes at `at` of `data`."""

@@ -94,10 +94,11 @@ def select(
     if offset > high:
         return GetResult(GetStatus.OFFSET_OVERFLOW_BADLY, high, low, high)
     examined = max(ENTRIES_EXAMINED_BYTES, ENTRY_BYTES * max_messages) // ENTRY_BYTES
-    first = queue.read(offset, min(examined, ENTRIES_AT_FIRST))
+    at_first = min(examined, ENTRIES_AT_FIRST if codes else min(max_messages, MESSAGES_MAX) + 1)
+    first = queue.read(offset, at_first)
     if not first:
         return GetResult(GetStatus.OFFSET_FOUND_NULL, min(queue.next_file(offset), high), low, high)
-    chosen, next_offset = _select(_entries(queue, offset, first, examined), offset, max_messages, codes, log.end_offset - memory_bytes)
+    chosen, next_offset = _select(_entries(queue, offset, first, at_first, examined), offset, max_messages, codes, log.end_offset - memory_bytes)
     if not chosen:
         return GetResult(GetStatus.NO_MATCHED_MESSAGE, next_offset, low, high)
     return Selection(queue, check, chosen, next_offset, low, high)
@@ -125,7 +126,13 @@ def answer(log: CommitLog, selection: Selection, fetched: Fetched) -> GetResult:
         if count == 0:
             return GetResult(GetStatus.RECORD_REFUSED, slot, low, high, refused=refused)
         next_offset = slot  # what could not be read now is asked for again
-    return GetResult(GetStatus.FOUND, next_offset, low, high, b"".join(pieces), count, refused)
+    return GetResult(GetStatus.FOUND, next_offset, low, high, _joined(pieces), count, refused)
+
+
+def _joined(pieces: list[memoryview]) -> bytes:
+    """One read that was wanted as a whole is given as it is."""
+    whole = pieces[0].obj if len(pieces) == 1 else None
+    return whole if type(whole) is bytes and len(whole) == len(pieces[0]) else b"".join(pieces)
 
 
 def _is_deleted(log: CommitLog, queue: ConsumeQueue, slot: int) -> bool:
@@ -139,11 +146,11 @@ def _behind_file(log: CommitLog, queue: ConsumeQueue, slot: int, entry: Entry) -
     return queue.first_slot_where(slot + 1, lambda later: later.physical_offset >= file_end)
 
 
-def _entries(queue: ConsumeQueue, offset: int, first: list[Entry], examined: int) -> Iterator[Entry]:
+def _entries(queue: ConsumeQueue, offset: int, first: list[Entry], at_first: int, examined: int) -> Iterator[Entry]:
     """Up to `examined` entries of one file: more than a few are read only when nearly all are passed over."""
     yield from first
-    if len(first) == ENTRIES_AT_FIRST:
-        yield from queue.read(offset + ENTRIES_AT_FIRST, examined - ENTRIES_AT_FIRST)
+    if len(first) == at_first:
+        yield from queue.read(offset + at_first, examined - at_first)
 
 
 def _select(
@@ -151,19 +158,19 @@ def _select(
 ) -> tuple[list[tuple[int, Entry]], int]:
     """(slots and entries to answer with, slot behind the last one examined)."""
     chosen: list[tuple[int, Entry]] = []
-    total = 0
+    count = total = 0
+    hot_max, cold_max = min(max_messages, MESSAGES_MAX), min(max_messages, COLD_MESSAGES_MAX)
     for entry in entries:
         physical, size, tags_code = entry
-        cold = physical < cold_below
-        if chosen and (
-            len(chosen) >= min(max_messages, COLD_MESSAGES_MAX if cold else MESSAGES_MAX)
-            or total + size > (COLD_BODY_BYTES_MAX if cold else BODY_BYTES_MAX)
-        ):
-            break
+        if count:
+            most, most_bytes = (cold_max, COLD_BODY_BYTES_MAX) if physical < cold_below else (hot_max, BODY_BYTES_MAX)
+            if count >= most or total + size > most_bytes:
+                break
         offset += 1
         if size == FILLER_SIZE or (codes and _low_32(tags_code) not in codes):
             continue
         chosen.append((offset - 1, entry))
+        count += 1
         total += size
     return chosen, offset
 
@@ -182,21 +189,25 @@ class Fetched(NamedTuple):
 
 def fetch(read: Callable[[int, int], bytes], file_bytes: int, selection: Selection) -> Fetched:
     """Reads and checks what was chosen, with one read for messages that lie close together. May run on any thread."""
-    chosen, problem = selection.chosen, selection.check.problem
+    chosen, check = selection.chosen, selection.check
     pieces: list[memoryview] = []
     for first, stop in spans(chosen, file_bytes):
         start, last = chosen[first][1].physical_offset, chosen[stop - 1][1]
         data, why = _read(read, start, last.physical_offset + last.size - start)
+        sound, row = check.sound_until(data, start, chosen, first, stop)
+        if sound == stop and row:
+            pieces.append(data)
+            continue
         begin = end = 0  # a row of messages without anything between them
         for number in range(first, stop):
             slot, (physical, size, _) = chosen[number]
             at = physical - start
-            reason = problem(data, at, slot, physical, size)
+            reason = "" if number < sound else check.problem(data, at, slot, physical, size)
             if reason:
                 if why and stop - first > 1:  # the disk refused all of it: one by one
                     return _one_by_one(read, selection, pieces, number)
                 pieces.append(data[begin:end])
-                return Fetched(pieces, number, BadRecord(selection.check.place(slot, physical, size), why or reason))
+                return Fetched(pieces, number, BadRecord(check.place(slot, physical, size), why or reason))
             if at != end:
                 pieces.append(data[begin:end])
                 begin = at

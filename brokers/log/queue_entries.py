@@ -6,6 +6,8 @@ Responsible for: broker-wire-and-storage.md 3.5, one entry. Refuses to know: fil
 from __future__ import annotations
 
 import struct
+from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 ENTRY_BYTES = 20
@@ -28,6 +30,10 @@ class Entry(NamedTuple):
     physical_offset: int
     size: int
     tags_code: int
+
+
+# From the three fields, at a third of the price of a call with each: a pull reads dozens.
+entry_of: Callable[[tuple[int, ...]], Entry] = partial(tuple.__new__, Entry)  # type: ignore[arg-type, assignment]
 
 
 def is_kept(entry: Entry, log_min_offset: int) -> bool:

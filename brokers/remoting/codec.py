@@ -32,13 +32,18 @@ def encode(command: RemotingCommand, *, opaque: int | None = None, flag: int | N
 
     Raises ValueError when the command does not fit the format, TypeError when ext holds anything but strings.
     """
+    return b"".join((encode_start(command, opaque=opaque, flag=flag), command.body))
+
+
+def encode_start(command: RemotingCommand, *, opaque: int | None = None, flag: int | None = None) -> bytes:
+    """The frame up to its body, which then need not be copied. Errors as with `encode`."""
     opaque = command.opaque if opaque is None else opaque
     flag = command.flag if flag is None else flag
     header = encode_header(command, opaque, flag)
     total = 4 + len(header) + len(command.body)
     if len(header) > HEADER_BYTES_MAX or total + 4 > FRAME_BYTES_MAX:
         raise ValueError(f"a frame of {total + 4} bytes, header {len(header)}, is larger than the protocol allows")
-    return b"".join((_HEAD.pack(total, command.serialization << 24 | len(header)), header, command.body))
+    return _HEAD.pack(total, command.serialization << 24 | len(header)) + header
 
 
 class FrameDecoder:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 
 from brokers.remoting.addresses import address_text, split_address
 from brokers.remoting.calls import CallTimeout, ConnectFailed, ConnectionClosed, PendingCalls, RemotingError
-from brokers.remoting.codec import FrameDecoder, FrameError, TlsRefused, encode
+from brokers.remoting.codec import FrameDecoder, FrameError, TlsRefused, encode, encode_start
 from brokers.remoting.codes import ResponseCode
 from brokers.remoting.command import FLAG_ONEWAY, FLAG_RESPONSE, RemotingCommand
 from brokers.remoting.handlers import Answer, Express, Handler, Take
@@ -81,7 +81,7 @@ class Connection(asyncio.Protocol):
         if command.flag & FLAG_RESPONSE:
             if self._held:
                 self._held_bytes -= self._held.pop(command.opaque, 0)
-            self._outbox.write(encode(command))
+            self._outbox.write(encode_start(command), command.body)
         else:
             self._outbox.write(encode(command, opaque=self._calls.next_opaque(), flag=command.flag | FLAG_ONEWAY))
 

@@ -11,6 +11,8 @@ import re
 
 # Java takes any number of leading zeros; a megabyte of digits is work no peer may order.
 NUMBER_CHARACTERS_MAX = 40
+# So many fit 32 bits whatever they are: nearly all numbers, at a third of the price.
+PLAIN_DIGITS_MAX = 9
 
 # One sign at most, then digits of any script that a single `char` of Java holds.
 _WHOLE = re.compile(r"[+-]?[0-9]+|[+-]?(?:(?![\U00010000-\U0010ffff])\d)+")
@@ -18,6 +20,8 @@ _WHOLE = re.compile(r"[+-]?[0-9]+|[+-]?(?:(?![\U00010000-\U0010ffff])\d)+")
 
 def whole_number(text: str, bits: int = 64) -> int | None:
     """The number; None when Java would throw: it is none, or does not fit `bits` (32: int, 64: long)."""
+    if len(text) <= PLAIN_DIGITS_MAX and text.isascii() and text.isdecimal():
+        return int(text)
     if len(text) > NUMBER_CHARACTERS_MAX or _WHOLE.fullmatch(text) is None:
         return None
     number = int(text)

@@ -7,9 +7,14 @@ Refuses to know: what a frame holds, and when a connection ends.
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Callable
 
 from brokers.remoting.limits import Limits
+
+# From so many bytes on, copying frames together costs more than giving the system a list of them.
+GATHER_BYTES = 16_384
+GATHER_MAX = 512
 
 
 class Outbox:
@@ -42,9 +47,12 @@ class Outbox:
         """Write nothing until `flush`, which the caller promises to call in the same event of the loop."""
         self._flush_due = True
 
-    def write(self, frame: bytes) -> None:
+    def write(self, frame: bytes, body: bytes = b"") -> None:
+        """A frame, or its beginning and its body."""
         self._frames.append(frame)
-        self._bytes += len(frame)
+        if body:
+            self._frames.append(body)
+        self._bytes += len(frame) + len(body)
         if self._bytes > self._limits.write_pause_bytes:
             self.flush()
         elif not self._flush_due:
@@ -64,10 +72,28 @@ class Outbox:
         frames = self._frames
         if not frames or self._transport is None:
             return
-        self._transport.write(frames[0] if len(frames) == 1 else b"".join(frames))
+        rest = self._gathered(frames) if self._bytes >= GATHER_BYTES and len(frames) > 1 else frames
+        if rest:
+            self._transport.write(rest[0] if len(rest) == 1 else b"".join(rest))
         self.clear()
         if self._writable is not None and self.unsent_bytes > self._limits.write_buffer_bytes:
             self._on_overflow(f"the peer left more than {self._limits.write_buffer_bytes} bytes unread")
+
+    def _gathered(self, frames: list[bytes]) -> list[bytes]:
+        """Gives the socket what it takes at once, as it is; returns the rest."""
+        assert self._transport is not None
+        socket = self._transport.get_extra_info("socket")
+        if socket is None or self._transport.is_closing() or self._transport.get_write_buffer_size():
+            return frames
+        try:
+            sent = os.writev(socket.fileno(), frames[:GATHER_MAX])
+        except OSError:  # full, or broken: the transport finds out the same and knows what to do
+            return frames
+        for number, frame in enumerate(frames):
+            if sent < len(frame):
+                return [frame[sent:], *frames[number + 1 :]]
+            sent -= len(frame)
+        return []
 
     def clear(self) -> None:
         """Forget what was not handed over."""

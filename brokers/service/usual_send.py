@@ -36,7 +36,7 @@ def usual_send(ext: Mapping[str, str]) -> UsualSend | None:
     if (
         not properties or not born or not queue or not queues or get("f") != "0" or get("h") != "0"
         or get("j", "0") != "0" or get("m", "false") != "false" or "a" not in ext or "c" not in ext or FORWARDED_FOR in ext
-        or not (born.isdecimal() and queue.isdecimal() and queues.isdecimal())
+        or not (digits := born + queue + queues).isdecimal() or not digits.isascii()
         or len(born) > DIGITS_MAX or len(queues) > DIGITS_MAX or len(queue) > QUEUE_DIGITS_MAX
         or "DELAY" in properties or "TRAN_MSG" in properties or "TIMER_D" in properties or "POP_CK" in properties
         or ("WAIT\x01" in properties and "WAIT\x01true" not in properties)

@@ -88,3 +88,22 @@ def test_an_empty_body_has_no_checksum_to_fail() -> None:
 def test_the_check_and_the_recovery_agree_on_real_shapes() -> None:
     data = encoded(message(body=b"z" * 100, tag="a"), slot=2, at=900)
     assert QueueCheck("T", 0).problem(memoryview(data), 0, 2, 900, len(data)) == ""
+
+
+@given(st.data())
+def test_a_row_of_messages_is_sound_exactly_as_far_as_each_of_them_is(data: st.DataObject) -> None:
+    """`sound_until` may only be more careful than `problem`, and for plain messages it is not."""
+    check, raw, chosen = QueueCheck("T", 3), bytearray(), []
+    for number in range(4):
+        fields = message("T", 3, body=b"b" * (10 + number))
+        size = message_size(fields)
+        chosen.append((7 + number, (1000 + len(raw), size, 0)))
+        raw += encode_message(fields, size, 7 + number, 1000 + len(raw), NOW_MS)
+    for _ in range(data.draw(st.integers(0, 2))):
+        raw[data.draw(st.integers(0, len(raw) - 1))] ^= 1 << data.draw(st.integers(0, 7))
+    cut = bytes(raw[: data.draw(st.integers(len(raw) - 40, len(raw)))])
+    sound, row = check.sound_until(memoryview(cut), 1000, chosen, 0, 4)
+    reasons = [check.problem(memoryview(cut), offset - 1000, slot, offset, size) for slot, (offset, size, _) in chosen]
+    first_bad = next((number for number, reason in enumerate(reasons) if reason), 4)
+    assert sound <= first_bad and (sound == first_bad or raw[chosen[sound][1][0] - 1000 + 39] & 0x30)
+    assert row == (sound == 4 and len(cut) == len(raw))

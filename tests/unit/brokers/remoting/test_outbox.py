@@ -1,9 +1,12 @@
 """Frames leave together, and what a peer leaves unread is bounded."""
 
 import asyncio
+import socket
+
+import pytest
 
 from brokers.remoting.limits import Limits
-from brokers.remoting.outbox import Outbox
+from brokers.remoting.outbox import GATHER_BYTES, Outbox
 
 
 class Wire(asyncio.Transport):
@@ -121,3 +124,45 @@ async def test_who_waits_goes_on_when_the_peer_reads_again_or_its_call_is_over()
     waiting = asyncio.ensure_future(box.until_writable(over))
     over.set_result(None)
     await waiting
+
+
+async def gathering(body_bytes: int, buffered: int = 0):
+    """What a peer reads when a frame and its body leave for a real socket with little room."""
+    ours, theirs = socket.socketpair()
+    ours.setblocking(False)
+    ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4_096)
+    loop = asyncio.get_running_loop()
+    transport, _ = await loop.create_connection(asyncio.Protocol, sock=ours)
+    box = Outbox(Limits(), lambda reason: None)
+    box.attach(transport)
+    sent = bytes(range(256)) * (buffered // 256)
+    if sent:
+        transport.write(sent)
+    body = bytes(number % 251 for number in range(body_bytes))
+    box.write(b"head", body)
+    box.write(b"next")
+    await turn()
+    reader, writer = await asyncio.open_connection(sock=theirs)
+    expected = sent + b"head" + body + b"next"
+    got = await asyncio.wait_for(reader.readexactly(len(expected)), 10)
+    transport.close()
+    writer.close()
+    return got == expected
+
+
+@pytest.mark.parametrize("body_bytes", [GATHER_BYTES - 100, GATHER_BYTES, 300_000])
+@pytest.mark.parametrize("buffered", [0, 1 << 20])
+async def test_large_bodies_leave_in_order_however_much_the_socket_takes(body_bytes, buffered):
+    assert await gathering(body_bytes, buffered)
+
+
+async def test_large_bodies_for_a_peer_that_is_gone_are_left_to_the_transport():
+    ours, theirs = socket.socketpair()
+    transport, _ = await asyncio.get_running_loop().create_connection(asyncio.Protocol, sock=ours)
+    box = Outbox(Limits(), lambda reason: None)
+    box.attach(transport)
+    theirs.close()
+    box.write(b"head", bytes(GATHER_BYTES))
+    await turn()
+    assert transport.is_closing()
+    transport.close()
