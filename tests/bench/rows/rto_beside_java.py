@@ -46,14 +46,15 @@ def _kill(brokers: JavaBrokers, master: JavaMember, epoch: int) -> None:
 def _struck_java(
     bench: Bench, name: str, count: int, blow: Blow, settings: Mapping[str, str], scanned: Mapping[str, str], after: Callable[[JavaMember], None],
 ) -> Struck | None:
-    """`after`: what ends the blow once the client is calm again. None without Java."""
+    """`after`: what ends the blow once the client is calm again. None without Java. The topic is called `name`, the set is not: a set's
+    name is a topic of RocketMQ's own."""
     home = bench.folder(f"{name}-java")
     try:
         world = JavaWorld(home, bench.say)
     except Problem as problem:
         bench.say(f"no Java beside: {problem}")
         return None
-    with world, all_java(world, name, 3, {**SMALL_FILES, **settings}, scanned) as brokers:
+    with world, all_java(world, f"{name}-java", 3, {**SMALL_FILES, **settings}, scanned) as brokers:
         brokers.create_topic(name)
         seen: list[blows.Blow] = []
         whole_s = []

@@ -25,7 +25,7 @@ def struck_again(bench: Bench, topic: str, pauses: int) -> tuple[list[blows.Blow
     struck: list[blows.Blow] = []
     home = bench.folder(topic)
     bench.say(f"three brokers of their own, heartbeat {HEARTBEAT_MS} ms, timeout {TIMEOUT_MS} ms")
-    with own_set(cluster, home, topic, 3, *FAST_TIMERS) as brokers:
+    with own_set(cluster, home, f"{topic}-set", 3, *FAST_TIMERS) as brokers:
         brokers.create_topic(topic)
         with cluster.sending(topic) as sending:
             for number in range(1, pauses + 1):

@@ -74,7 +74,7 @@ def _ours(bench: Bench, stage: Stage) -> Struck:
 
 
 def _java(bench: Bench, stage: Stage) -> Struck:
-    with all_java(stage.java, "bench-stock", 3, SMALL_FILES) as brokers:
+    with all_java(stage.java, f"{TOPIC}-java", 3, SMALL_FILES) as brokers:
         brokers.create_topic(TOPIC)
         tables = [one.process.store / "config" / "topics.json" for one in brokers.members]
         # Java slaves copy the table at their own pace; a set whose master dies before that forgets the topic.
