@@ -112,7 +112,8 @@ class JavaBrokers:
         return next(one for one in self.members if one.process.broker_id == broker_id)
 
     def create_topic(self, topic: str, queues: int = 4) -> None:
-        """At the master, once it takes one: it has been told of its role a little later than the controllers' view has it."""
+        """At the master, once it takes one: it has been told of its role a little later than the controllers' view has it. Returns when
+        every broker knows it: slaves copy the table at their own pace, and a set whose master dies before that forgets the topic."""
         master = self.wait_whole()
         refused: list[str] = []
 
@@ -125,6 +126,9 @@ class JavaBrokers:
             return True
 
         self.world.wait_until(made, f"topic {topic} at {master.name}", ROLE_WITHIN_S)
+        tables = [one.process.store / "config" / "topics.json" for one in self.members]
+        known = f'"{topic}"'
+        self.world.wait_until(lambda: all(path.exists() and known in path.read_text() for path in tables), f"all know topic {topic}", ROLE_WITHIN_S)
 
     def stop(self) -> None:
         for one in self.members:
