@@ -14,13 +14,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 
 from infra.controller_admin import ControllerAdmin
 from infra.problems import Problem
 from tests.interop.both_kinds import at_rest, broker_set, equal_logs, folders, java, kill_together, log_end, make_master, ours
 from tests.interop.java_client import PATIENT, Producer, first_message, read_back
 from tests.interop.java_rocketmq import FAST_CONTROLLER_SETTINGS
-from tests.interop.java_set import ASK_MS, BROKER_SET, TOPIC_WITHIN_S, JavaSet, commit_bytes_differ, start_brokers
+from tests.interop.java_set import ASK_MS, BROKER_SET, JavaSet, commit_bytes_differ, start_brokers
 from tests.interop.ledger import LedgerRow
 from tests.interop.program import Replica
 from tests.interop.stage import Row, Stage
@@ -146,7 +147,7 @@ def _ours_follows(play: _Play, first: Replica, second: Replica, own: Replica) ->
     return [
         *rows,
         Row("the dead Java master itself, under a Java master: Java's own flaw", f"{differ or 'it was cut'}; {view}"),
-        Row("ours beside them", str(equal_logs(play.brokers).result), equal_logs(play.brokers).ok),
+        replace(equal_logs(play.brokers), what="ours beside them"),
     ]
 
 
@@ -163,10 +164,7 @@ class _Play:
     def topic_known(self) -> None:
         """The topic exists, and every replica has heard of it."""
         first_message(self._stage, self.brokers.name_servers, self.topic)
-        known = f'"{self.topic}"'
-        tables = [one.store / "config" / "topics.json" for one in self.brokers.brokers]
-        self.brokers.world.wait_until(lambda: all(path.exists() and known in path.read_text("utf-8", "replace") for path in tables),
-                                      f"every broker knows topic {self.topic}", TOPIC_WITHIN_S)  # fmt: skip
+        self.brokers.all_know(self.topic)
 
     def send(self) -> None:
         """One message, until it is acknowledged."""

@@ -167,13 +167,17 @@ class JavaSet:
         producer = Producer(stage, self.name_servers, topic, settings=settings)
         try:
             producer.flows(20)
-            known = f'"{topic}"'
-            tables = [one.store / "config" / "topics.json" for one in self.brokers]
-            self.world.wait_until(lambda: all(known in _text_of(path) for path in tables), f"every broker knows topic {topic}", TOPIC_WITHIN_S)
+            self.all_know(topic)
         except BaseException:
             producer.end()
             raise
         return producer
+
+    def all_know(self, topic: str) -> None:
+        """Wait until every broker has the topic on its disk."""
+        known = f'"{topic}"'
+        tables = [one.store / "config" / "topics.json" for one in self.brokers]
+        self.world.wait_until(lambda: all(known in _text_of(path) for path in tables), f"every broker knows topic {topic}", TOPIC_WITHIN_S)
 
     def logs_differ(self) -> str:
         """Where the running brokers' commit logs differ, '' when they are equal byte by byte."""
