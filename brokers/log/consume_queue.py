@@ -18,7 +18,7 @@ from brokers.log import segments
 from brokers.log.commit_log import LogError
 from brokers.log.disk import last_used_byte
 from brokers.log.open_files import OPEN_FILES_MAX, OpenFiles
-from brokers.log.queue_entries import ENTRY, ENTRY_BYTES, FILLER, FILLER_SIZE, GAP_ENTRIES_MAX, SLOT_MAX, Entry, is_kept, pack_entry
+from brokers.log.queue_entries import ENTRY, ENTRY_BYTES, FILLER, FILLER_SIZE, GAP_ENTRIES_MAX, SLOT_MAX, Entry, entry_of, first_kept, first_where, pack_entry
 
 __all__ = ["ENTRY_BYTES", "ConsumeQueue", "ConsumeQueues", "Entry", "pack_entry"]
 
@@ -168,7 +168,7 @@ class ConsumeQueue:
         start = self._starts[bisect_right(self._starts, offset) - 1]
         count = min(count, (start + self._file_bytes - offset) // ENTRY_BYTES)
         data = os.pread(self._files.fd(self._path(start)), count * ENTRY_BYTES, offset - start)
-        return [Entry(*fields) for fields in ENTRY.iter_unpack(data[: len(data) - len(data) % ENTRY_BYTES])]
+        return list(map(entry_of, ENTRY.iter_unpack(data[: len(data) - len(data) % ENTRY_BYTES])))
 
     def overwrite(self, slot: int, entry: bytes) -> None:
         """Another entry in the place of one that is there; OSError when the disk refuses."""
@@ -183,21 +183,12 @@ class ConsumeQueue:
         """Slot of the first entry whose message the log still has; `max_offset` when there is none."""
         if self._min_for != log_min_offset or self._min >= self.max_offset:
             first = self._starts[0] // ENTRY_BYTES if self._starts else 0
-            self._min = self.first_slot_where(first, lambda entry: is_kept(entry, log_min_offset))
-            self._min_for = log_min_offset
+            self._min, self._min_for = first_kept(self.read, first, self.max_offset, log_min_offset), log_min_offset
         return self._min
 
     def first_slot_where(self, first: int, predicate: Callable[[Entry], bool]) -> int:
         """Lowest slot from `first` whose entry fulfils `predicate` (false before, true from there on); end when none."""
-        low, high = first, self.max_offset
-        while low < high:
-            middle = (low + high) // 2
-            entries = self.read(middle, 1)
-            if entries and predicate(entries[0]):
-                high = middle
-            else:
-                low = middle + 1
-        return low
+        return first_where(self.read, first, self.max_offset, predicate)
 
     def trim(self, log_min_offset: int) -> None:
         """Removes the files of which the log has no message any more; the newest one stays and says where to go on."""

@@ -14,6 +14,8 @@ ENTRY_BYTES = 20
 FILLER_SIZE = 0x7FFFFFFF
 # A replicated message may jump this far ahead in its queue; more means the log is not what it says it is.
 GAP_ENTRIES_MAX = 10_000_000
+# So many damaged entries in a row are seen through.
+DAMAGED_RUN_MAX = 16
 # Beyond it the byte offset no longer fits a file name.
 SLOT_MAX = 10**18
 
@@ -39,3 +41,32 @@ entry_of: Callable[[tuple[int, ...]], Entry] = partial(tuple.__new__, Entry)  # 
 def is_kept(entry: Entry, log_min_offset: int) -> bool:
     """Whether it points to a message that the log still has."""
     return entry.size != FILLER_SIZE and entry.physical_offset >= log_min_offset
+
+
+Read = Callable[[int, int], list[Entry]]
+
+
+def first_where(read: Read, low: int, high: int, predicate: Callable[[Entry], bool]) -> int:
+    """Lowest slot of [low, high) whose entry fulfils `predicate` (false before, true from there on); `high` when none.
+    `read(slot, count)`: entries from a slot on."""
+    while low < high:
+        middle = (low + high) // 2
+        entries = read(middle, 1)
+        if entries and predicate(entries[0]):
+            high = middle
+        else:
+            low = middle + 1
+    return low
+
+
+def first_kept(read: Read, first: int, end: int, log_min_offset: int) -> int:
+    """Slot of the first entry whose message the log still has; `end` when there is none.
+
+    A damaged entry may look like one of a deleted message; it must not hide those in front of it, which say the contrary.
+    """
+    while True:
+        slot = first_where(read, first, end, lambda entry: is_kept(entry, log_min_offset))
+        before = range(max(first, slot - DAMAGED_RUN_MAX - 1), slot)
+        end = next((one for one in before if any(is_kept(entry, log_min_offset) for entry in read(one, 1))), -1)
+        if end < 0:
+            return slot

@@ -3,6 +3,8 @@
 import asyncio
 from pathlib import Path
 
+import pytest
+
 from brokers.log.consume_queue import pack_entry
 from brokers.log.integrity import BadRecord, Place
 from brokers.log.records import decode_messages
@@ -115,6 +117,19 @@ async def test_a_slot_that_no_message_has_is_passed_over_once_the_log_was_asked(
             assert answer.refused is not None and answer.next_offset == slot
             assert await pair.repairs.waited(answer.refused, "pull")
         assert bodies(store)[COUNT:] == [b"late"] and store.query("T", 0, COUNT, 32).next_offset == COUNT + 3
+
+
+@pytest.mark.parametrize("entry", [bytes(20), b"\xff" * 20, pack_entry(10**12, 100, 0), pack_entry(0, 100, 0)])
+async def test_a_destroyed_entry_hides_no_message_and_is_put_right(tmp_path: Path, entry: bytes) -> None:
+    async with Pair(tmp_path) as pair:
+        own = pair.stores[0]
+        with (tmp_path / "own" / "consumequeue" / "T" / "0" / f"{0:020d}").open("r+b") as queue:
+            queue.seek(2 * len(entry))
+            queue.write(entry)
+        answer = own.query("T", 0, 0, 32)
+        assert answer.next_offset == 2 and answer.refused is not None
+        assert await pair.repairs.waited(answer.refused, "pull")
+        assert bodies(own) == [b"0", b"1", b"2", b"3", b"4"] and pair.asked == []
 
 
 async def test_a_damaged_message_behind_a_wrong_entry_comes_back_too(tmp_path: Path, monkeypatch) -> None:  # type: ignore[no-untyped-def]
