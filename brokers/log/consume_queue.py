@@ -18,7 +18,7 @@ from brokers.log import segments
 from brokers.log.commit_log import LogError
 from brokers.log.disk import last_used_byte
 from brokers.log.open_files import OPEN_FILES_MAX, OpenFiles
-from brokers.log.queue_entries import ENTRY, ENTRY_BYTES, FILLER, FILLER_SIZE, GAP_ENTRIES_MAX, SLOT_MAX, Entry, entry_of, first_kept, first_where, pack_entry
+from brokers.log.queue_entries import ENTRY, ENTRY_BYTES, FILLER, FILLER_SIZE, GAP_ENTRIES_MAX, SLOT_MAX, Entry, entry_of, first_kept, first_where, is_deleted, pack_entry
 
 __all__ = ["ENTRY_BYTES", "ConsumeQueue", "ConsumeQueues", "Entry", "pack_entry"]
 
@@ -198,7 +198,7 @@ class ConsumeQueue:
             telling = self.read(border - 1, 1) + self.read(border, 1)
             if telling[0].size == FILLER_SIZE == telling[1].size:
                 telling = self.read(border, self._file_bytes // ENTRY_BYTES)
-            if not any(entry.size != FILLER_SIZE and entry.physical_offset < log_min_offset for entry in telling):
+            if not any(is_deleted(entry, log_min_offset) for entry in telling):
                 return
             self._files.remove(self._path(self._starts.pop(0)))
 

@@ -43,6 +43,12 @@ def is_kept(entry: Entry, log_min_offset: int) -> bool:
     return entry.size != FILLER_SIZE and entry.physical_offset >= log_min_offset
 
 
+def is_deleted(entry: Entry, log_min_offset: int) -> bool:
+    """Whether it says of a message that it is gone. What cannot be an entry, or is all zeros, says nothing."""
+    physical, size, _ = entry
+    return 0 <= size != FILLER_SIZE and 0 <= physical < log_min_offset and (physical, size) != (0, 0)
+
+
 Read = Callable[[int, int], list[Entry]]
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from brokers.log.queue_entries import DAMAGED_RUN_MAX, ENTRY, ENTRY_BYTES, FILLER, Entry, first_kept, is_kept, pack_entry
+from brokers.log.queue_entries import DAMAGED_RUN_MAX, ENTRY, ENTRY_BYTES, FILLER, Entry, first_kept, is_deleted, is_kept, pack_entry
 
 
 def test_an_entry_is_what_the_reference_says() -> None:
@@ -14,6 +14,12 @@ def test_an_entry_is_what_the_reference_says() -> None:
 def test_a_message_is_kept_from_the_start_of_the_log_on_and_filler_never() -> None:
     assert is_kept(Entry(100, 10, 0), 100) and not is_kept(Entry(99, 10, 0), 100)
     assert not is_kept(Entry(*ENTRY.unpack(FILLER)), 0)
+
+
+def test_only_an_entry_says_that_its_message_is_gone() -> None:
+    assert is_deleted(Entry(99, 10, 0), 100) and not is_deleted(Entry(100, 10, 0), 100)
+    for nothing in (Entry(0, 0, 0), Entry(-1, 10, 0), Entry(-1, -1, -1), Entry(*ENTRY.unpack(FILLER))):
+        assert not is_deleted(nothing, 100)
 
 
 @pytest.mark.parametrize("damage", [pack_entry(0, 0, 0), pack_entry(-1, -1, -1), pack_entry(0, 100, 0), pack_entry(10**15, 100, 0)])
