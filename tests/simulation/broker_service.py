@@ -30,6 +30,8 @@ SEND_DEADLINE_MS = 3_000
 SYNC_DEADLINE_MS = 600
 SYNC_USUAL_MS = (1, 8)
 TOPIC = "simulated"
+# As clients write them; no checksum covers them.
+PROPERTIES = b"UNIQ_KEY\x017F00000100002A9F0000018BCFE56801\x02WAIT\x01true\x02"
 HOST = host_bytes("127.0.0.1", 1)
 
 
@@ -93,7 +95,7 @@ class BrokerService:
 
     def _append(self, body: bytes) -> int:
         """Write one message at the end of the log, behind a blank record when the file is full; its offset."""
-        fields = MessageFields(TOPIC, 0, body, b"", self.world.wall_ms, HOST, HOST)
+        fields = MessageFields(TOPIC, 0, body, PROPERTIES, self.world.wall_ms, HOST, HOST)
         size = message_size(fields)
         at = self.disk.log_end
         left = FILE_BYTES - at % FILE_BYTES

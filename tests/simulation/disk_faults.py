@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tests.simulation.broker_service import PROPERTIES
 from tests.simulation.disk import FILE_BYTES
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ SYNC_MS = (50, 1_500)
 ARMED_MS = 60
 WRITES_MAX = 6
 BODY_AT = 88
-BEHIND_BODY = 16
+BEHIND_BODY = 16 + len(PROPERTIES)
 
 
 def fill(world: World, node: BrokerNode) -> None:
