@@ -334,6 +334,8 @@ class Faults:
             self.world.after(self.world.between(*DOWN_MS), lambda: self._newest_release(node))
 
     def _newest_release(self, node: ControllerNode) -> None:
+        if node.up and node.rules == SUPPORTED_RULES:
+            return  # it has it already, by an upgrade or since everything was healed
         if node.core is not None and node.core.is_active:
             raise InvariantBroken(f"{node.name} leads without the rules that are active")
         node.rules = SUPPORTED_RULES
