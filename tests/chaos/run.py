@@ -136,7 +136,8 @@ def main(words: Sequence[str] | None = None) -> int:
     if flags.list or not (lines or blows):
         list_lines()
         return 0 if flags.list else 2
-    network.go_inside()
+    if lines:
+        network.go_inside()
     home = Path(tempfile.mkdtemp(prefix="regent-chaos-"))
     try:
         report = play(lines, blows, flags, home)
