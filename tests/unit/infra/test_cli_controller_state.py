@@ -32,6 +32,7 @@ def test_all_sets_are_a_line_each() -> None:
         ({"master": None}, "NO MASTER"),
         ({"replicas": [replica(1, alive=False), replica(2)]}, "MASTER NOT ALIVE"),
         ({"at_risk": True}, "AT RISK: elected without all that was acknowledged"),
+        ({"operator_needed": {"reason": "nobody lives", "way_out": "start it"}}, "OPERATOR NEEDED: nobody lives. Way out: start it"),
         ({"master_restarted": True}, "master restarted, election due"),
         ({"unclean_members": [2]}, "unclean members 2"),
         ({"tombstone": True}, "cleaned away"),
