@@ -63,7 +63,7 @@ async def test_a_call_does_not_change_the_command():
 
 async def test_a_call_without_an_answer_times_out_and_the_connection_goes_on():
     async with pair(Dispatcher({1: never, 2: echo})) as (server, client, address):
-        with pytest.raises(CallTimeout, match="no answer to 1 within 20 ms"):
+        with pytest.raises(CallTimeout, match="no answer to 1 within [0-9]+ ms"):
             await client.call(address, RemotingCommand.request(1), 20)
         await client.call(address, RemotingCommand.request(2), 5_000)
         assert len(list(server.connections)) == 1
