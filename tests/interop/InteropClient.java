@@ -41,6 +41,7 @@ import org.apache.rocketmq.common.message.MessageExt;
 public final class InteropClient {
     private static final long GIVE_UP_AFTER_MS = 120_000;
     private static final long RETRY_PAUSE_MS = 10;
+    private static final int START_ATTEMPTS = 3;
 
     public static void main(String[] args) throws Exception {
         Map<String, String> options = new HashMap<>();
@@ -172,24 +173,24 @@ public final class InteropClient {
     }
 
     private static void consume(Map<String, String> options) throws Exception {
-        DefaultMQPushConsumer consumer = new DefaultMQPushConsumer(options.getOrDefault("group", "interop-consumer"));
-        consumer.setNamesrvAddr(options.get("namesrv"));
-        consumer.setConsumeFromWhere(ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET);
-        if (options.containsKey("pollMs")) {
-            consumer.setPollNameServerInterval(Integer.parseInt(options.get("pollMs")));
-        }
         BufferedWriter received = Files.newBufferedWriter(Path.of(options.get("received")), StandardCharsets.UTF_8,
             StandardOpenOption.CREATE, StandardOpenOption.TRUNCATE_EXISTING);
         AtomicLong total = new AtomicLong();
-        consumer.subscribe(options.get("topic"), "*");
-        consumer.registerMessageListener((MessageListenerOrderly) (messages, context) -> {
-            for (MessageExt message : messages) {
-                write(received, message.getKeys() + "," + message.getQueueId() + "," + message.getQueueOffset() + "," + System.currentTimeMillis());
-                total.incrementAndGet();
+        DefaultMQPushConsumer consumer = null;
+        for (int attempt = 1; consumer == null; attempt++) {
+            DefaultMQPushConsumer tried = consumer(options, received, total);
+            try {
+                tried.start();
+                consumer = tried;
+            } catch (IllegalStateException | MQClientException failure) {
+                // The first question to the name server failed, as it may on a busy machine: such a consumer cannot be started again.
+                System.out.println("start failed, attempt " + attempt + ": " + failure);
+                tried.shutdown(); // it runs in part, and would hold queues of the group
+                if (attempt == START_ATTEMPTS) {
+                    throw failure;
+                }
             }
-            return ConsumeOrderlyStatus.SUCCESS;
-        });
-        consumer.start();
+        }
         System.out.println("settings client=rocketmq-client-5.3.3 pollNameServerInterval=" + consumer.getPollNameServerInterval()
             + " pullBatchSize=" + consumer.getPullBatchSize());
         while (System.in.read() >= 0) {
@@ -198,6 +199,24 @@ public final class InteropClient {
         consumer.shutdown();
         System.out.println("done received=" + total.get());
         System.exit(0);
+    }
+
+    private static DefaultMQPushConsumer consumer(Map<String, String> options, BufferedWriter received, AtomicLong total) throws Exception {
+        DefaultMQPushConsumer consumer = new DefaultMQPushConsumer(options.getOrDefault("group", "interop-consumer"));
+        consumer.setNamesrvAddr(options.get("namesrv"));
+        consumer.setConsumeFromWhere(ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET);
+        if (options.containsKey("pollMs")) {
+            consumer.setPollNameServerInterval(Integer.parseInt(options.get("pollMs")));
+        }
+        consumer.subscribe(options.get("topic"), "*");
+        consumer.registerMessageListener((MessageListenerOrderly) (messages, context) -> {
+            for (MessageExt message : messages) {
+                write(received, message.getKeys() + "," + message.getQueueId() + "," + message.getQueueOffset() + "," + System.currentTimeMillis());
+                total.incrementAndGet();
+            }
+            return ConsumeOrderlyStatus.SUCCESS;
+        });
+        return consumer;
     }
 
     private static void query(Map<String, String> options) throws Exception {
