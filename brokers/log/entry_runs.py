@@ -25,10 +25,11 @@ TOPICS_MAX = 64
 TAGS_MAX = 64
 # Longer properties are looked at one by one.
 PROPERTIES_AT_ONCE = 512
-# Records of one size are looked for this far ahead.
-SAME_SIZE_MAX = 4096
+# Records of one size are looked for this far ahead, at first and at most.
+SAME_SIZE_MIN, SAME_SIZE_MAX = 32, 4096
 
 Ints = NDArray[np.int64]
+Bytes = bytes | memoryview
 
 _HEAD = np.dtype({
     "names": ["size", "magic", "queue_id", "slot", "physical", "flags"],
@@ -61,7 +62,7 @@ class EntryRuns(NamedTuple):
     store_ms: int
 
 
-def entry_runs(data: bytes, start: int) -> EntryRuns:
+def entry_runs(data: Bytes, start: int) -> EntryRuns:
     """Of the complete messages at the front of `data`, the log's bytes from `start` within one file."""
     at = _record_starts(data)
     while len(at):
@@ -72,27 +73,27 @@ def entry_runs(data: bytes, start: int) -> EntryRuns:
     return EntryRuns(start, [], 0)
 
 
-def _record_starts(data: bytes) -> Ints:
+def _record_starts(data: Bytes) -> Ints:
     """Where whole records may begin: the chain of sizes from the front, as long as they make sense."""
     found: list[Ints] = []
     one_by_one: list[int] = []
-    at, last, before, reach = 0, len(data) - MESSAGE_BYTES_MIN, 0, 8
+    at, last, before, reach = 0, len(data) - MESSAGE_BYTES_MIN, 0, SAME_SIZE_MIN
     while at <= last:
         size = _size_at(data, at)[0]
         if size == before and (same := _same_size(data, at, size, reach)) > 1:
             found += [np.array(one_by_one, np.int64), at + size * np.arange(same)]
-            one_by_one, reach = [], min(2 * reach, SAME_SIZE_MAX)
+            one_by_one, reach = [], min(4 * reach, SAME_SIZE_MAX)
             at += size * same
             continue
         if size < MESSAGE_BYTES_MIN or at + size > len(data):
             break
         one_by_one.append(at)
-        at, before, reach = at + size, size, 8
+        at, before, reach = at + size, size, SAME_SIZE_MIN
     found.append(np.array(one_by_one, np.int64))
     return np.concatenate(found)
 
 
-def _same_size(data: bytes, at: int, size: int, reach: int) -> int:
+def _same_size(data: Bytes, at: int, size: int, reach: int) -> int:
     """How many records of `size` follow each other from `at`, as far as `reach`: whole ones only."""
     count = min(reach, (len(data) - at) // size)
     if count < 2 or size < MESSAGE_BYTES_MIN:
@@ -106,7 +107,7 @@ def _leading(good: NDArray[np.bool_]) -> int:
     return len(good) if good.all() else int(good.argmin())
 
 
-def _gather(data: bytes, at: Ints, item: str) -> NDArray[Any]:
+def _gather(data: Bytes, at: Ints, item: str) -> NDArray[Any]:
     """The items that begin at each of `at`; all must lie within `data`."""
     kind = np.dtype(item)
     places = max(0, len(data) - kind.itemsize + 1)
@@ -114,7 +115,7 @@ def _gather(data: bytes, at: Ints, item: str) -> NDArray[Any]:
     return raw if kind.kind == "V" else raw.view(kind)
 
 
-def _entries(data: bytes, start: int, at: Ints) -> EntryRuns | int:
+def _entries(data: Bytes, start: int, at: Ints) -> EntryRuns | int:
     """Of the records at `at`; or how many of them it can be done for, when not for all."""
     heads = _gather(data, at, f"V{_HEAD.itemsize}").view(_HEAD)
     size, flags = heads["size"].astype(np.int64), heads["flags"].astype(np.int64)
@@ -143,17 +144,17 @@ def _entries(data: bytes, start: int, at: Ints) -> EntryRuns | int:
         return known
     codes = _tags_codes(data, properties_at, properties_bytes)
     for number in np.flatnonzero(topic_of == topics.index(SCHEDULE_TOPIC)) if SCHEDULE_TOPIC in topics else ():
-        text = data[properties_at[number] : end[number]]
+        text = bytes(data[properties_at[number] : end[number]])
         codes[number] = tags_code(text, SCHEDULE_TOPIC, _store_ms(data, at, flags, int(number)))
     runs = _runs(topics, topic_of, heads, codes)
     return EntryRuns(start + int(end[-1]), runs, _store_ms(data, at, flags, -1))
 
 
-def _store_ms(data: bytes, at: Ints, flags: Ints, number: int) -> int:
+def _store_ms(data: Bytes, at: Ints, flags: Ints, number: int) -> int:
     return _STORE_MS.unpack_from(data, int(at[number]) + (68 if flags[number] & 0x10 else 56))[0]
 
 
-def _topics(data: bytes, topic_at: Ints, topic_bytes: Ints) -> tuple[list[str], Ints, int]:
+def _topics(data: Bytes, topic_at: Ints, topic_bytes: Ints) -> tuple[list[str], Ints, int]:
     """(the topics, which one each message has, how many messages from the front have one of these)."""
     topics: list[str] = []
     topic_of = np.full(len(topic_at), -1)
@@ -171,7 +172,7 @@ def _topics(data: bytes, topic_at: Ints, topic_bytes: Ints) -> tuple[list[str], 
     return topics, topic_of, len(topic_at)
 
 
-def _tags_codes(data: bytes, properties_at: Ints, properties_bytes: Ints) -> Ints:
+def _tags_codes(data: Bytes, properties_at: Ints, properties_bytes: Ints) -> Ints:
     """Hash of each message's tag, 0 without one."""
     codes = np.zeros(len(properties_at), np.int64)
     at_once = properties_bytes <= PROPERTIES_AT_ONCE
@@ -181,7 +182,7 @@ def _tags_codes(data: bytes, properties_at: Ints, properties_bytes: Ints) -> Int
     singly = np.flatnonzero(~at_once)
     if width and len(rows):
         texts = _gather(data, properties_at[rows], f"V{width}").tobytes()
-        hit, hit_row = _tags_in(texts, width, properties_bytes[rows])
+        hit, hit_row = _tags_in(texts, width, properties_bytes[rows]) if b"TAGS\x01" in texts else (rows[:0], rows[:0])
         if len(hit):
             # The last of several counts, unless it is empty: rare enough.
             several = np.unique(hit_row[1:][hit_row[1:] == hit_row[:-1]])
@@ -192,7 +193,7 @@ def _tags_codes(data: bytes, properties_at: Ints, properties_bytes: Ints) -> Int
             unknown = hit_row[one][done == _UNKNOWN]
             singly = np.concatenate((singly, rows[several], rows[unknown]))
     for number in singly:
-        text = data[properties_at[number] : properties_at[number] + properties_bytes[number]]
+        text = bytes(data[properties_at[number] : properties_at[number] + properties_bytes[number]])
         codes[number] = tags_code(text, "", 0)
     return codes
 
@@ -240,8 +241,10 @@ def _runs(topics: list[str], topic_of: Ints, heads: NDArray[Any], codes: Ints) -
     shown = np.flatnonzero((kind != SYS_FLAG_PREPARED) & (kind != SYS_FLAG_ROLLBACK))
     if not len(shown):
         return []
-    key = topic_of[shown] << 32 | heads["queue_id"][shown].astype(np.int64) & 0xFFFFFFFF
-    order = np.argsort(key, kind="stable")
+    queue_id = heads["queue_id"][shown].astype(np.int64)
+    key = topic_of[shown] << 32 | queue_id & 0xFFFFFFFF
+    small = queue_id.min() >= 0 and queue_id.max() < 256  # sorted by buckets, then: TOPICS_MAX << 8 fits
+    order = np.argsort((topic_of[shown] << 8 | queue_id).astype(np.int16) if small else key, kind="stable")
     shown, key = shown[order], key[order]
     slot = heads["slot"][shown].astype(np.int64)
     entries = np.empty(len(shown), _ENTRY)

@@ -45,7 +45,8 @@ def entries_of_runs(made: EntryRuns) -> Entries:
 
 
 def same_as_one_by_one(data: bytes, start: int) -> tuple[EntryRuns, LogWalk]:
-    made = entry_runs(data, start)
+    made = entry_runs(memoryview(bytearray(data)), start)
+    assert made == entry_runs(data, start)
     records, walk = one_by_one(data, start)
     taken = [record for record in records if record.physical_offset < made.end]
     assert start <= made.end <= walk.end
