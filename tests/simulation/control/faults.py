@@ -38,11 +38,12 @@ TROUBLE = (0, 60, 15)
 
 @dataclass(frozen=True, slots=True)
 class Mix:
-    """Which faults, how often. `weights` empty: drawn by the seed."""
+    """Which faults, how often. `weights` empty: drawn by the seed. `odd_every_ms`: an operator's odd wish besides them."""
 
     weights: Mapping[str, int] = field(default_factory=dict)
     every_ms: tuple[int, int] = EVERY_MS
     trouble_one_in: int | None = None
+    odd_every_ms: tuple[int, int] | None = None
 
 
 class Faults:
@@ -58,6 +59,7 @@ class Faults:
         drawn = self.world.chance.choice(TROUBLE)
         realm.topics.trouble_one_in = drawn if mix.trouble_one_in is None else mix.trouble_one_in
         self._next()
+        self._wish()
 
     def stop(self) -> None:
         """Everything up, connected, going on; nobody wishes anything odd."""
@@ -83,6 +85,17 @@ class Faults:
             self.world.note(f"-- fault {name}")
             self.kinds[name]()
         self._next()
+
+    def _wish(self) -> None:
+        """Each kind of refusal has to be seen in every run, whatever the faults of its worlds are."""
+
+        def wish() -> None:
+            if self.active:
+                self._do_odd()
+                self._wish()
+
+        if self.mix.odd_every_ms is not None:
+            self.world.after(self.world.between(*self.mix.odd_every_ms), wish)
 
     def _did(self, name: str, text: str = "") -> None:
         self.world.count(f"fault.{name}")
@@ -310,7 +323,7 @@ class Faults:
     # -- software ----------------------------------------------------------------------------------
 
     def _do_upgrade(self) -> None:
-        """One controller gets the newest release, or, when all have it, its rules become active."""
+        """One controller gets the newest release, and often the next one soon after; when all have it, its rules become active."""
         lacking = [node for node in self.realm.controllers if node.rules != SUPPORTED_RULES]
         if lacking:
             node = self.world.chance.choice(lacking)
@@ -319,6 +332,8 @@ class Faults:
             if node.up:
                 node.stop()
                 node.start()
+            if self.active and not self.world.one_in(4):
+                self.world.after(self.world.between(*DOWN_MS), self._do_upgrade)
         if not lacking or self.world.one_in(2):  # too early, it must be refused
             self._did("activate")
             self.operator.activate(max(SUPPORTED_RULES))

@@ -6,6 +6,8 @@ Refuses to know: what a fault does.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from processors.state import SUPPORTED_RULES
 from tests.simulation.control.faults import Mix
 from tests.simulation.control.realm import Shape
@@ -22,14 +24,18 @@ MIXES: tuple[Mix, ...] = (
 )
 """Directed worlds: what meets too seldom when everything is mixed."""
 DIRECTED_ONE_IN = 2
+ODD_EVERY_MS = (150, 900)
 
 
 def mix_of(seed: int) -> Mix:
-    """Every second world is a directed one, each kind in its turn."""
-    return Mix() if seed % DIRECTED_ONE_IN else MIXES[seed // DIRECTED_ONE_IN % len(MIXES)]
+    """Every second world is a directed one, each kind in its turn; all have an operator with odd wishes."""
+    mix = Mix() if seed % DIRECTED_ONE_IN else MIXES[seed // DIRECTED_ONE_IN % len(MIXES)]
+    return replace(mix, odd_every_ms=ODD_EVERY_MS)
 
 
 def shape_of(world: World) -> Shape:
-    """Three controllers and six sets, always; how many of the sets are Java's, and how old the software is, is chance."""
-    rules = SUPPORTED_RULES[:1] if world.one_in(2) else SUPPORTED_RULES
+    """Three controllers and six sets, always; how many of the sets are Java's, and how old the software is, is chance.
+    Where upgrades are much of what happens there is something to upgrade."""
+    old = world.one_in(2) or "upgrade" in mix_of(world.seed).weights
+    rules = SUPPORTED_RULES[:1] if old else SUPPORTED_RULES
     return Shape(java_sets=world.between(0, 4), rules=rules)

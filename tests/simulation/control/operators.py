@@ -74,9 +74,13 @@ class OperatorNode(Process):
             return  # To clean an id that nobody has registered with yet is no odd wish: it is granted.
         name, master, epochs = known.broker_name, known.master_broker_id, (known.master_epoch, known.sync_state_set_epoch)
         others = [one for one in known.sync_state_set if one != known.master_broker_id] or [777]
+        # Whoever is not heard is cleaned as wished; a broker of ours notices that, a Java broker never does.
+        whom = master if not replicas.java and replicas.is_whole() and self._is_within_reach(replicas) else 777
         self.wish("odd", self.world.chance.choice([
             asks.alter(name, master, *epochs, others),
-            asks.alter(name, master, epochs[0] - 1, epochs[1], [master]),
+            asks.alter(name, master, epochs[0] - 1, epochs[1], [master, 777]),
+            asks.alter(name, master, *epochs, list(known.sync_state_set)),
+            asks.alter(name, master, epochs[0], epochs[1] - 1, [master, 777]),
             asks.alter(name, others[0], *epochs, others),
             asks.alter(name, master, *epochs, [master, 777]),
             asks.alter("nobody-knows", 1, 1, 1, [1]),
@@ -86,10 +90,14 @@ class OperatorNode(Process):
             asks.register("nobody-knows", 1, "nobody:1"),
             asks.elect(name, 777),
             asks.elect(name, -1, True),
-            asks.clean(name, str(master)),
+            asks.clean(name, str(whom)),
             asks.clean("nobody-knows", "1"),
             asks.clean(name, ";"),
         ]))  # fmt: skip
+
+    def _is_within_reach(self, replicas: ReplicaSet) -> bool:
+        apart = self.realm.lines.is_apart
+        return not any(apart(one.name, node.name) for one in replicas.brokers for node in self.realm.controllers)
 
     def clean(self, broker: BrokerNode) -> None:
         """A broker that is gone for good; its machine comes back with an empty disk."""

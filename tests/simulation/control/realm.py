@@ -19,8 +19,10 @@ from tests.simulation.control.readers import ReaderNode
 from tests.simulation.control.topics import Topics
 from tests.simulation.world import World
 
-DEDUPE_WINDOW = 60
+DEDUPE_WINDOW = 40
 TIMEOUT_MS = (1_500, 4_000)
+BEGIN_WITHIN_MS = (5, 200, 200)
+"""Controllers that begin at once all want to form the cluster."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,9 +57,10 @@ class Realm:
                 one.brokers.append(BrokerNode(self, one, f"{one.name}-{number + 1}", timeout_ms))
         self.brokers = [broker for one in self.sets for broker in one.brokers]
         self.readers = [ReaderNode(self, f"r{number + 1}") for number in range(shape.readers)]
+        within_ms = world.chance.choice(BEGIN_WITHIN_MS)
         for node in self.controllers:
             self._places[node.name] = node
-            world.after(world.between(0, 200), node.start)
+            world.after(world.between(0, within_ms), node.start)
         for broker in self.brokers:
             world.after(world.between(0, 1_000), broker.start)
 
