@@ -1,0 +1,75 @@
+"""
+All gold rows of one cluster from what happened to its sets (P).
+
+Responsible for running every builder over the same changes, and for what a later run needs to go
+on where this one stopped. Refuses to know where changes come from and who writes the rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from lakehouse import gold_tables
+from lakehouse.gold_availability import availability_rows
+from lakehouse.gold_elections import election_rows, refused_rows
+from lakehouse.gold_failovers import Events, at_risk_rows, failover_rows
+from lakehouse.gold_fold import SetChange
+from lakehouse.gold_history import broker_set_rows, history_rows
+from lakehouse.gold_intervals import identity_rows, sync_state_set_rows, term_rows
+from lakehouse.gold_masterships import Mastership, masterships
+from lakehouse.gold_spans import Row
+
+SPAN_BUILDERS = {
+    gold_tables.BROKER_SET_HISTORY.name: history_rows,
+    gold_tables.SYNC_STATE_SET_INTERVALS.name: sync_state_set_rows,
+    gold_tables.CONTROLLER_TERMS.name: term_rows,
+    gold_tables.BROKER_IDENTITY.name: identity_rows,
+}
+
+
+@dataclass(frozen=True)
+class Carry:
+    """
+    What is kept of a cluster between two runs, beside its fold.
+
+    It grows with masterships, not with commands: broker events come late, so failovers and what
+    rests on them are made anew each time.
+    """
+
+    open_rows: Mapping[str, Sequence[Row]] = field(default_factory=dict)
+    """Name of table -> its rows that still hold."""
+    masterships: Sequence[Mastership] = ()
+
+
+def gold_rows(
+    changes: Sequence[SetChange], events: Mapping[str, Events], until_ms: int, carry: Carry | None = None
+) -> tuple[dict[str, list[Row]], Carry]:
+    """
+    Rows to put in place by the key of each table, and the carry of the next run.
+
+    `changes` are of one cluster and follow those that `carry` was made from; `events` are all
+    broker events of the kinds that failovers need, by cluster id; `until_ms` is how far history
+    reaches, ms since 1970-01-01 UTC. In pieces or at once, the tables end up the same.
+    """
+    carry = Carry() if carry is None else carry
+    spans = {name: build(changes, carry.open_rows.get(name, ())) for name, build in SPAN_BUILDERS.items()}
+    found = masterships(changes, carry.masterships)
+    failovers = failover_rows(found, events)
+    rows = {
+        gold_tables.BROKER_SETS.name: broker_set_rows(changes),
+        gold_tables.ELECTIONS.name: election_rows(changes),
+        gold_tables.REFUSED_COMMANDS.name: refused_rows(changes),
+        gold_tables.FAILOVERS.name: failovers,
+        gold_tables.MESSAGES_AT_RISK.name: at_risk_rows(found, failovers),
+        gold_tables.AVAILABILITY.name: availability_rows(found, failovers, until_ms),
+        **spans,
+    }
+    still_open = {name: _still_open(name, carry.open_rows.get(name, ()), spans[name]) for name in spans}
+    return rows, Carry(still_open, found)
+
+
+def _still_open(name: str, before: Sequence[Row], touched: Sequence[Row]) -> list[Row]:
+    key = gold_tables.GOLD_BY_NAME[name].key
+    merged = {tuple(row[column] for column in key): row for row in (*before, *touched)}
+    return [row for row in merged.values() if row["to_offset"] is None]
