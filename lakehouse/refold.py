@@ -16,7 +16,8 @@ import pyarrow as pa
 
 from events import codec
 from events.outcomes import Outcome
-from lakehouse.timeline import Timeline
+from lakehouse.invariant_rows import Decided
+from lakehouse.invariants import OF_DECISIONS, Watch
 from processors import canonical
 from processors.fold import Folder, ReleaseTooOld
 
@@ -69,34 +70,36 @@ def refold(records: Iterable[tuple[int, bytes | None]]) -> Iterator[Folded]:
     """
     Fold commands that ascend by offset.
 
-    A broken promise of history (see `Timeline`), a record that landed twice and a digest that its
+    A broken invariant (`invariants.OF_DECISIONS`), a record that landed twice and a digest that its
     issuer saw otherwise are problems at their offset. After a hole, or bytes that this release
     cannot know, nothing is folded any more; further holes are still told.
     """
-    folder, timeline = Folder(), Timeline()
-    folds, last = True, -1
+    folder, watch = Folder(), Watch(OF_DECISIONS)
+    folds, last, taken = True, -1, None
     for offset, value in records:
         if offset == last:
-            yield Folded(offset, problem="landed twice")
+            yield Folded(offset, problem="landed twice" if value == taken else "landed twice, with other bytes")
             continue
         if offset > last + 1:
             folds = False
             yield Folded(offset, missing_from=last + 1)
-        last = offset
+        last, taken = offset, value
         if folds:
             try:
-                yield _folded(folder, timeline, offset, value or b"")
+                yield _folded(folder, watch, offset, value or b"")
             except ReleaseTooOld as error:
                 folds = False
                 yield Folded(offset, problem=str(error))
 
 
-def _folded(folder: Folder, timeline: Timeline, offset: int, value: bytes) -> Folded:
+def _folded(folder: Folder, watch: Watch, offset: int, value: bytes) -> Folded:
     applied = folder.apply(offset, value)
     outcome = applied.outcome
-    problems = timeline.note(outcome.changes)
+    broken = watch.note(Decided(offset, applied.record, outcome))
+    problems = [": ".join(filter(None, (one.broker_name, one.said))) for one in broken]
     if applied.digest_agrees is False:
-        problems.append("its issuer had another digest")
+        assert applied.record is not None
+        problems.append(f"its issuer had another digest after offset {applied.record.envelope.applied_offset}")
     return Folded(
         offset,
         outcome.digest.hex(),
@@ -122,17 +125,29 @@ def fold_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 def publish_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Outcomes for `mapInArrow`: columns offset and value in, `PUBLISHED_SCHEMA` out."""
-    rows = (_published(offset, value) for offset, value in _pairs(batches))
-    return _in_batches(rows, PUBLISHED_SCHEMA)
+    return _in_batches(_all_published(_pairs(batches)), PUBLISHED_SCHEMA)
+
+
+def _all_published(records: Iterable[tuple[int, bytes | None]]) -> Iterator[list[object]]:
+    """Outcomes that ascend by offset, with the holes between them; their log may begin anywhere."""
+    last, taken = None, None
+    for offset, value in records:
+        if last is not None and offset > last + 1:
+            hole = f"{last + 1} to {offset - 1}" if offset > last + 2 else str(last + 1)
+            yield [offset, None, None, None, None, f"{hole} right before it never landed"]
+        if offset == last and value != taken:
+            yield [offset, None, None, None, None, "landed twice, with other bytes"]
+        last, taken = offset, value
+        yield _published(offset, value)
 
 
 def _published(log_offset: int, value: bytes | None) -> list[object]:
     try:
         outcome = codec.decode(value or b"")
     except codec.CodecError as error:
-        return [log_offset, None, None, None, None, f"{type(error).__name__}: {error}"]
+        return [log_offset, None, None, None, None, f"unreadable: {type(error).__name__}: {error}"]
     if not isinstance(outcome, Outcome):
-        return [log_offset, None, None, None, None, f"a {type(outcome).__name__}, no outcome"]
+        return [log_offset, None, None, None, None, f"unreadable: a {type(outcome).__name__}, no outcome"]
     return [
         log_offset,
         outcome.command_offset,

@@ -235,7 +235,7 @@ def _told(folded: Any, published: Any) -> list[Any]:
     )
     others = published.where("problem is not null").select(
         "log_offset", F.lit(None).cast("long"),
-        F.concat(F.lit(f"{OUTCOMES_TOPIC} offset "), "log_offset", F.lit(" is unreadable: "), "problem"),
+        F.concat(F.lit(f"{OUTCOMES_TOPIC} offset "), "log_offset", F.lit(": "), "problem"),
     )  # fmt: skip
     return list(own.unionAll(others).orderBy("offset").limit(PROBLEMS_SHOWN_MAX).collect())
 

@@ -1,6 +1,8 @@
 import pyarrow as pa
+import pytest
 from msgspec.structs import replace
 
+from events.changes import SettingsChanged
 from events.codec import decode, encode
 from events.commands import ClusterFormed
 from lakehouse.refold import (
@@ -71,7 +73,7 @@ def test_an_issuer_with_another_digest_is_told() -> None:
     assert isinstance(first, ClusterFormed)
     other = replace(first, envelope=replace(first.envelope, cause="another"))
     rows = list(refold([(0, encode(other)), *list(enumerate(past.records))[1:]]))
-    assert "its issuer had another digest" in (rows[before].problem or "")
+    assert f"its issuer had another digest after offset {before - 1}" in (rows[before].problem or "")
 
 
 def test_rules_of_a_newer_release_are_told_and_not_guessed() -> None:
@@ -91,9 +93,99 @@ def test_an_outcome_that_cannot_be_read_is_told_with_its_offset() -> None:
     [batch] = publish_batches([arrow([(4, b"x"), (5, PAST.records[0]), (6, None)])])
     assert batch.column("offset").to_pylist() == [None] * 3
     assert batch.column("log_offset").to_pylist() == [4, 5, 6]
-    assert batch.column("problem").to_pylist()[1] == "a ClusterFormed, no outcome"
+    assert batch.column("problem").to_pylist()[1] == "unreadable: a ClusterFormed, no outcome"
 
 
 def test_long_histories_leave_in_many_batches() -> None:
     values = [(i, b"x") for i in range(ROWS_PER_ARROW_BATCH + 1)]
     assert [b.num_rows for b in publish_batches([arrow(values)])] == [ROWS_PER_ARROW_BATCH, 1]
+
+
+def first_told(commands: list[tuple[int, bytes | None]], outcomes: list[tuple[int, bytes | None]]) -> int | None:
+    """The first offset of the command log that folding or comparing names."""
+    folded = pa.Table.from_batches(fold_batches([arrow(commands)])).to_pylist()
+    published = pa.Table.from_batches(publish_batches([arrow(outcomes)])).to_pylist()
+    said = {row["offset"]: (row["digest"], row["outcome_hash"]) for row in published}
+    told = [row["offset"] if row["missing_from"] is None else row["missing_from"] for row in folded if row["problem"] or row["missing_from"] is not None]
+    differs = [
+        row["offset"] for row in folded
+        if row["digest"] and row["offset"] in said and said[row["offset"]] != (row["digest"], row["outcome_hash"])
+    ]
+    return min([*told, *differs], default=None)
+
+
+def flipped(at: int) -> list[tuple[int, bytes | None]]:
+    value = bytearray(PAST.records[at])
+    value[-1] ^= 1
+    return [*LOG[:at], (at, bytes(value)), *LOG[at + 1 :]]
+
+
+def renumbered(values: list[bytes]) -> list[tuple[int, bytes | None]]:
+    return list(enumerate(values))
+
+
+TAMPERED = {
+    "changed byte": flipped,
+    "changed first byte": lambda at: [*LOG[:at], (at, b"\x00" + PAST.records[at][1:]), *LOG[at + 1 :]],
+    "missing record": lambda at: [*LOG[:at], *LOG[at + 1 :]],
+    "missing record, the rest moved up": lambda at: renumbered([*PAST.records[:at], *PAST.records[at + 1 :]]),
+    "inserted record, the rest moved down": lambda at: renumbered([*PAST.records[:at], b"inserted", *PAST.records[at:]]),
+    "inserted copy of an earlier record": lambda at: renumbered([*PAST.records[:at], PAST.records[at - 1], *PAST.records[at:]]),
+    "inserted beside the record": lambda at: [*LOG[: at + 1], (at, b"inserted"), *LOG[at + 1 :]],
+    "inserted before the record, same offset": lambda at: [*LOG[:at], (at, b"inserted"), *LOG[at:]],
+    "reordered pair": lambda at: renumbered([*PAST.records[:at], PAST.records[at + 1], PAST.records[at], *PAST.records[at + 2 :]]),
+    "another's value": lambda at: [*LOG[:at], (at, PAST.records[at - 1]), *LOG[at + 1 :]],
+    "value gone": lambda at: [*LOG[:at], (at, None), *LOG[at + 1 :]],
+}
+OUTCOMES = [(offset, value) for *_, offset, value in outcome_records(PAST.records)]
+
+
+@pytest.mark.parametrize("at", range(1, len(LOG) - 1))
+@pytest.mark.parametrize("kind", TAMPERED)
+def test_what_was_tampered_with_is_told_at_its_first_offset(kind: str, at: int) -> None:
+    assert first_told(TAMPERED[kind](at), OUTCOMES) == at
+
+
+@pytest.mark.parametrize("at", [0, len(LOG) - 1])
+@pytest.mark.parametrize("kind", ["changed byte", "changed first byte", "inserted beside the record", "value gone"])
+def test_also_in_the_first_and_in_the_last_record(kind: str, at: int) -> None:
+    assert first_told(TAMPERED[kind](at), OUTCOMES) == at
+
+
+def test_a_history_that_nobody_touched_tells_nothing() -> None:
+    assert first_told(LOG, OUTCOMES) is None
+    assert first_told(LOG, OUTCOMES[3:]) is None
+
+
+LIES = {
+    "accepted": lambda told: replace(told, accepted=not told.accepted),
+    "refusal": lambda told: replace(told, refusal="STALE_TERM"),
+    "code": lambda told: replace(told, code=told.code + 1),
+    "cause": lambda told: replace(told, cause="another"),
+    "labels": lambda told: replace(told, labels=("AT_RISK",)),
+    "no changes": lambda told: replace(told, changes=told.changes[1:] if told.changes else (SettingsChanged({"a": "b"}),)),
+    "digest": lambda told: replace(told, digest=bytes(32)),
+    "term": lambda told: replace(told, term=told.term + 1),
+}
+
+
+@pytest.mark.parametrize("at", range(len(LOG)))
+@pytest.mark.parametrize("lie", LIES)
+def test_an_outcome_that_the_fold_does_not_give_is_told_at_its_command(lie: str, at: int) -> None:
+    told = encode(LIES[lie](decode(OUTCOMES[at][1] or b"")))
+    assert first_told(LOG, [*OUTCOMES[:at], (at, told), *OUTCOMES[at + 1 :]]) == at
+    assert first_told(LOG, [*OUTCOMES, (len(OUTCOMES), told)]) == at
+
+
+def test_outcomes_that_never_landed_are_told() -> None:
+    [batch] = publish_batches([arrow([*OUTCOMES[2:4], *OUTCOMES[5:6], *OUTCOMES[8:]])])
+    assert [row for row in zip(*(batch.column(n).to_pylist() for n in ("log_offset", "problem")), strict=True) if row[1]] == [
+        (5, "4 right before it never landed"), (8, "6 to 7 right before it never landed"),
+    ]  # fmt: skip
+
+
+def test_an_outcome_beside_another_of_the_same_offset_is_told() -> None:
+    [batch] = publish_batches([arrow([*OUTCOMES[:3], (2, OUTCOMES[1][1]), *OUTCOMES[2:]])])
+    assert {row for row in zip(batch.column("log_offset").to_pylist(), batch.column("problem").to_pylist(), strict=True) if row[1]} == {
+        (2, "landed twice, with other bytes"),
+    }  # fmt: skip
