@@ -16,6 +16,7 @@ from tests.simulation.client_node import ClientNode
 from tests.simulation.controller_node import ControllerNode
 from tests.simulation.journal import Journal
 from tests.simulation.network import End, Network
+from tests.simulation.strays import Strays
 from tests.simulation.world import World
 
 
@@ -75,6 +76,7 @@ class Cluster:
     def __init__(self, world: World, shape: Shape) -> None:
         self.world, self.shape = world, shape
         self.network = Network(world)
+        self.strays = Strays(world, self.network)
         self.journal = Journal(world)
         self.checkers = Checkers(self)
         self.controller_names = [f"c{number}" for number in range(1, shape.controllers + 1)]

@@ -20,6 +20,7 @@ from processors.responses import not_leader
 from processors.state import SETTING_DEDUPE_WINDOW
 from tests.simulation.checkers import DEDUPE_WINDOW
 from tests.simulation.network import End, wake
+from tests.simulation.strays import NOTICE
 from tests.simulation.wire import Wire
 from tests.simulation.world import InvariantBroken
 
@@ -186,7 +187,10 @@ class ControllerNode:
             wire.send(effect.response)
 
     def _do_NotifyRole(self, effect: fx.NotifyRole) -> None:
-        self._with_wire(effect.address, lambda wire: wire.send(effect.command), lambda why: None)
+        def usual() -> None:
+            self._with_wire(effect.address, lambda wire: wire.send(effect.command), lambda why: None)
+
+        self.cluster.strays.carry(NOTICE, self, self.cluster.node_at(effect.address), effect.command, usual)
 
     def _do_TellPeer(self, effect: fx.TellPeer) -> None:
         def failed(why: str) -> None:
@@ -224,7 +228,7 @@ class ControllerNode:
         self.world.after(self.world.chance.randint(0, 4), answer)
 
     def _do_AskLastPublished(self, effect: fx.AskLastPublished) -> None:
-        published = None if self.cluster.journal.stalled else self.cluster.checkers.published_offset
+        published = None if self.cluster.journal.outcomes_stalled else self.cluster.checkers.published_offset
         self.world.after(
             2, self._later(lambda core: core.on_last_published(effect.token, published, self.world.now_ms))
         )
@@ -236,7 +240,7 @@ class ControllerNode:
             wake(self.world, self, 1, self._publish_next)
 
     def _publish_next(self) -> None:
-        if self.cluster.journal.stalled:
+        if self.cluster.journal.outcomes_stalled:
             self.world.count("outcome_log.late")
             wake(self.world, self, TICK_MS, self._publish_next)
             return

@@ -10,9 +10,10 @@ Refuses to know: what the nodes do about it.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING
 
-from tests.simulation import disk_faults
+from tests.simulation import disk_faults, strays
 from tests.simulation.ghost import Ghosts
 from tests.simulation.mixes import Mix, mix_of
 from tests.simulation.odd_requests import Operator
@@ -27,6 +28,7 @@ DOWN_MS = (30, 3_000)
 PAUSE_MS = (100, 7_000)
 CUT_MS = (100, 6_000)
 STALL_MS = (100, 5_000)
+OUTCOMES_FIRST_MS = (0, 90)
 CLOCK_JUMP_MS = 3_600_000
 UNSEEN_MS = (11_000, 15_000)
 INSIDE_EFFECTS_MAX = 40
@@ -77,6 +79,7 @@ class Faults:
             ("slow_links", self._slow_links),
             ("restart_master", self._restart_master),
             ("lose_sight", self._lose_sight),
+            *((kind, partial(self.cluster.strays.let_loose, kind)) for kind in strays.KINDS),
         ]
 
     def stop(self) -> None:
@@ -84,7 +87,8 @@ class Faults:
         self.active = False
         self.operator.stopped = self.ghosts.stopped = True
         self.cluster.network.heal()
-        self.cluster.journal.stalled = False
+        self.cluster.strays.end()
+        self.cluster.journal.stalled = self.cluster.journal.outcomes_stalled = False
         self.cluster.journal.stall_one_in = 0
         for node in (*self.cluster.controllers, *self.cluster.brokers):
             node.paused = False
@@ -245,12 +249,18 @@ class Faults:
         self._cut_off(lonely.name, [node.name for node in nodes if node is not lonely], CUT_MS)
 
     def _stall(self) -> None:
+        """Commands are decided for a moment longer than outcomes can be written."""
         self._did("journal_stall")
-        self.cluster.journal.stalled = True
+        journal = self.cluster.journal
+        journal.outcomes_stalled = True
 
         def go_on() -> None:
-            self.cluster.journal.stalled = False
+            journal.stalled = journal.outcomes_stalled = False
 
+        def commands_too() -> None:
+            journal.stalled = journal.outcomes_stalled
+
+        self.world.after(self.world.between(*OUTCOMES_FIRST_MS), commands_too)
         self.world.after(self.world.chance.randint(*STALL_MS), go_on)
 
     def _clock_jump(self) -> None:

@@ -23,7 +23,7 @@ class Journal:
     def __init__(self, world: World) -> None:
         self.world = world
         self.records: list[bytes] = []
-        self.stalled = False
+        self.stalled = self.outcomes_stalled = False
         self.stall_one_in = 0
         self._readers: list[Reader] = []
 

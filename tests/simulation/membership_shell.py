@@ -8,6 +8,7 @@ Refuses to know: what an answer means for the replica.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import TYPE_CHECKING
 
 from brokers import controller_messages as messages
@@ -17,6 +18,7 @@ from brokers.remoting.codes import ResponseCode
 from brokers.remoting.command import RemotingCommand
 from brokers.replica.effects import ProposeSyncSet
 from tests.simulation.network import End
+from tests.simulation.strays import HEARTBEAT
 from tests.simulation.wire import Answered, Wire
 
 if TYPE_CHECKING:
@@ -67,8 +69,9 @@ class ControllerLinks:
             self.node.later(RETRY_MS, lambda: self._connect(name))
 
     def heartbeat(self, command: RemotingCommand) -> None:
-        for wire in list(self._wires.values()):
-            wire.send(command)
+        cluster = self.node.cluster
+        for name, wire in list(self._wires.items()):
+            cluster.strays.carry(HEARTBEAT, self.node, cluster.node_at(name), command, partial(wire.send, command))
 
     def ask(self, request: RemotingCommand, answered: Answered) -> None:
         """The leader's answer, or None: nobody knows what became of it. The same command goes to the next leader."""

@@ -29,7 +29,12 @@ MIXES: tuple[Mix, ...] = (
     Mix({"lose_power": 4, "wipe_disk": 2, "kill_master": 2, "disk_error": 4, "restart_master": 1}, every_ms=(300, 1_500)),
     Mix({"power_within_write": 4, "bit_flip": 3, "disk_full": 3, "slow_disk": 2, "kill_master": 2, "lose_power": 2}, every_ms=(200, 1_200)),
     Mix({"suspect": 3, "pause_broker": 2, "isolate": 2, "cut": 2, "designate": 1}, every_ms=(100, 900), stall_one_in=15),
-    Mix({"kill_leader": 4, "pause_controller": 3, "journal_stall": 1, "kill_both": 2}, every_ms=(100, 900), stall_one_in=15),
+    Mix({
+        "late_notice": 3, "repeated_notice": 2, "late_heartbeat": 2, "repeated_heartbeat": 2, "kill_master": 3, "designate": 3, "isolate": 1,
+    }, every_ms=(80, 700)),
+    Mix({"bit_flip": 4, "power_within_write": 4, "kill_broker": 1}, every_ms=(300, 1_200), stall_one_in=0),
+    Mix({"lose_sight": 1}, every_ms=(1_500, 3_000), stall_one_in=0),
+    Mix({"kill_leader": 4, "pause_controller": 3, "journal_stall": 2, "kill_both": 2}, every_ms=(100, 900), stall_one_in=15),
 )
 """Directed worlds: what meets too seldom when everything is mixed."""
 DIRECTED_ONE_IN = 2

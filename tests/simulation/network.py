@@ -34,6 +34,12 @@ class Node(Protocol):
     paused: bool
 
 
+class Acceptor(Node, Protocol):
+    """A node that takes connections."""
+
+    def accept(self, end: End) -> bool: ...
+
+
 def wake(world: World, node: Node, delay_ms: int, call: Callable[[], None]) -> Timer:
     """A timer of a process: it dies with it, and comes late when the process stands still."""
     life = node.life
@@ -77,6 +83,10 @@ class End:
             self.pipe.carry(self, data, kind)
         elif data:
             self.pipe.network.world.count(f"dropped.{kind}")
+
+    def hold(self, hold_ms: int) -> None:
+        """What is sent from now on comes so much later at least."""
+        self.peer._last_due_ms = max(self.peer._last_due_ms, self.pipe.network.world.now_ms + hold_ms)
 
     def abandon(self) -> None:
         """Count what was on its way and will never be read."""

@@ -7,7 +7,7 @@ so that it is the bug that was found and nothing else.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
@@ -32,6 +32,7 @@ from tests.simulation.world import InvariantBroken, World
 
 FAULTY_MS = 12_000
 FIRST_SEED = 1
+WITHOUT_STRAYS_SEEDS = 4
 SHAPE = Shape()
 
 DEATHS = Mix({"kill_broker": 2, "kill_master": 2, "kill_inside": 2, "isolate": 1}, every_ms=(100, 700), odd=False)
@@ -40,6 +41,8 @@ CUTS = Mix({"isolate": 3, "pause_broker": 2, "designate": 2, "suspect": 2}, ever
 LATE = Mix({"kill_broker": 3, "isolate": 2}, every_ms=(300, 1_200), stall_one_in=2, odd=False)
 LONELY = Mix({"isolate": 3, "kill_broker": 1}, every_ms=(1_200, 2_500), stall_one_in=2, odd=False)
 STALE = Mix({"suspect": 6, "restart_master": 4, "kill_broker": 2}, every_ms=(60, 300), stall_one_in=8, odd=False)
+STRAY = Mix({"late_notice": 3, "repeated_notice": 3, "kill_master": 2, "kill_broker": 2}, every_ms=(100, 800), stall_one_in=0, odd=False)
+NO_STRAYS = Mix({"kill_master": 2, "kill_broker": 2}, every_ms=(100, 800), stall_one_in=0, odd=False)
 ODD = Mix({"suspect": 3, "kill_leader": 1, "restart_master": 2, "kill_broker": 1}, every_ms=(100, 600), stall_one_in=6)
 
 Patch = pytest.MonkeyPatch
@@ -210,6 +213,17 @@ def old_master_is_followed_again(patch: Patch) -> None:
     patch.setattr(transitions, "judge", forgiving)
 
 
+def late_notice_brings_back_an_older_set(patch: Patch) -> None:
+    learn = SyncSet.learn
+
+    def unordered(self: SyncSet, members: Any, set_epoch: int) -> bool:
+        if set_epoch < self.set_epoch:
+            self.set_epoch = set_epoch - 1
+        return learn(self, members, set_epoch)
+
+    patch.setattr(SyncSet, "learn", unordered)
+
+
 PLANTED: Mapping[str, Planted] = {
     bug.plant.__name__: bug
     for bug in (
@@ -230,6 +244,7 @@ PLANTED: Mapping[str, Planted] = {
         Planted(heartbeats_of_a_former_life_elect, STALE, 20),
         Planted(lost_member_is_left_out_before_the_controller_agrees, LONELY, 60),
         Planted(old_master_is_followed_again, CUTS, 20),
+        Planted(late_notice_brings_back_an_older_set, STRAY, 20),
     )
 }
 
@@ -261,3 +276,12 @@ def find(bug: Planted, request: pytest.FixtureRequest) -> None:
 @pytest.mark.parametrize("name", PLANTED)
 def test_a_planted_bug_is_found(name: str, request: pytest.FixtureRequest) -> None:
     find(PLANTED[name], request)
+
+
+@pytest.mark.simulation
+def test_only_messages_that_go_astray_find_what_a_late_notice_breaks() -> None:
+    bug = PLANTED[late_notice_brings_back_an_older_set.__name__]
+    for seed in range(FIRST_SEED, FIRST_SEED + WITHOUT_STRAYS_SEEDS):
+        with pytest.MonkeyPatch.context() as patch:
+            bug.plant(patch)
+            assert broken_promise(seed, replace(bug, mix=NO_STRAYS)) is None
