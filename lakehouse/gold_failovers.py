@@ -35,7 +35,7 @@ def failover_rows(found: Iterable[Mastership], events: Mapping[str, Events]) -> 
     by_set = {cluster_id: _by_set(rows) for cluster_id, rows in events.items()}
     rows = []
     for old, new in pairs:
-        own = by_set.get(new.cluster_id, {}).get((new.cluster_name, new.broker_name), {})
+        own = by_set.get(new.cluster_id, {}).get(new.broker_name, {})
         rows.append(_row(old, new, own, ends_ms.get((*new.set_key, new.epoch))))
     return rows
 
@@ -60,13 +60,17 @@ def _ends_ms(masterships: Sequence[Mastership]) -> dict[tuple[str, str, int], in
     }
 
 
-def _by_set(events: Events) -> dict[tuple[str, str], dict[str, list[Row]]]:
-    """The events of each set, one for each event id, ascending by time."""
-    found: dict[tuple[str, str], dict[str, list[Row]]] = {}
+def _by_set(events: Events) -> dict[str, dict[str, list[Row]]]:
+    """
+    The events of each set of one controller's cluster, one for each event id, ascending by time.
+
+    Brokers' own cluster name says nothing here: a set keeps the one that it began with.
+    """
+    found: dict[str, dict[str, list[Row]]] = {}
     for kind in EVENT_KINDS:
         once = {row["event_id"]: row for row in reversed(events.get(kind, ()))}
         for row in sorted(once.values(), key=lambda one: (one["at_ms"], one["event_id"])):
-            of_set = found.setdefault((row["cluster_name"], row["broker_name"]), {})
+            of_set = found.setdefault(row["broker_name"], {})
             of_set.setdefault(kind, []).append(dict(row))
     return found
 

@@ -27,7 +27,6 @@ class Mastership:
 
     cluster_id: str
     broker_name: str
-    cluster_name: str
     master: int
     epoch: int
     offset: int
@@ -105,7 +104,6 @@ def _begun(change: SetChange, after: BrokerSet) -> Mastership:
     return Mastership(
         cluster_id=change.cluster_id,
         broker_name=after.broker_name,
-        cluster_name=after.cluster_name,
         master=after.master_broker_id,
         epoch=after.master_epoch,
         offset=change.offset,

@@ -5,6 +5,7 @@ Responsible for times, published stamps and broker events of these cases. Knows 
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from random import Random
 from typing import Any
 
 import pyarrow as pa
@@ -13,6 +14,8 @@ from events.envelope import Envelope
 from lakehouse.checks import first_broken
 from lakehouse.gold_fold import GoldFold, Published, SetChange
 from lakehouse.gold_tables import GoldTableSpec
+from processors.rules import SETTING_UNCLEAN
+from processors.state import BrokerSet
 from tests.support.control_history import CLUSTER, NAME, History, seen, with_master
 
 BEGAN_MS = 1_767_225_600_000
@@ -71,8 +74,7 @@ def nobody_left() -> tuple[History, int]:
 
 def event(broker_id: int, at_ms: int, **fields: Any) -> dict[str, Any]:
     """A row of a silver table of broker events."""
-    head = {"event_id": f"{broker_id}-{at_ms}", "cluster_name": CLUSTER, "broker_name": NAME}
-    return {**head, "broker_id": broker_id, "at_ms": at_ms, **fields}
+    return {"event_id": f"{broker_id}-{at_ms}", "broker_name": NAME, "broker_id": broker_id, "at_ms": at_ms, **fields}
 
 
 def require_sound(table: GoldTableSpec, rows: Sequence[Mapping[str, Any]]) -> None:
@@ -91,3 +93,40 @@ def require_sound(table: GoldTableSpec, rows: Sequence[Mapping[str, Any]]) -> No
 def put(table: GoldTableSpec, *runs: Iterable[Mapping[str, Any]]) -> dict[tuple[Any, ...], Mapping[str, Any]]:
     """What stands in a table after these runs: the last row of each key."""
     return {tuple(row[name] for name in table.key): row for rows in runs for row in rows}
+
+
+def wandering(seed: int, steps: int = 80) -> History:
+    """A history of blows, repairs and odd wishes, many of them refused; by the seed."""
+    chance = Random(seed)
+    past = OtherCluster() if seed % 2 else History()
+    past.setting(SETTING_UNCLEAN, chance.choice(("true", "false")))
+    for step in range(steps):
+        _one_step(past, chance, f"start-{step}")
+    return past
+
+
+def _one_step(past: History, chance: Random, incarnation: str) -> None:
+    known = past.folder.state.sets.get(NAME, BrokerSet(CLUSTER, NAME))
+    ids = [replica.broker_id for replica in known.replicas] or [1]
+    evidence = [
+        seen(r.broker_id, alive=chance.random() < 0.6, offset=chance.randrange(-1, 2000), incarnation=r.incarnation)
+        for r in known.replicas
+    ]
+    one = chance.choice(ids)
+    match chance.randrange(10):
+        case 0:
+            past.apply_id(known.next_broker_id)
+        case 1 | 2:
+            past.register(one, incarnation, clean=chance.random() < 0.7)
+        case 3 | 4 | 5:
+            past.elect(chance.choice((-1, -1, one)), *evidence, designate=chance.random() < 0.2)
+        case 6 | 7:
+            wanted = {known.master_broker_id or one, *chance.sample(ids, chance.randrange(len(ids) + 1))}
+            past.alter(tuple(sorted(wanted)), *evidence)
+        case 8:
+            past.clean(chance.choice((None, (one,), (one,))), living=chance.random() < 0.5)
+        case _:
+            if chance.random() < 0.5:
+                past.claim(past.folder.state.term)
+            else:
+                past.append(chance.choice((b"garbage", past.records[-1])))

@@ -1,7 +1,11 @@
+import pytest
+
+from events.changes import MasterElected
 from lakehouse.gold_rows import Carry, gold_rows
+from lakehouse.gold_spans import Row
 from lakehouse.gold_tables import GOLD_BY_NAME
 from tests.support.control_history import CLUSTER_ID, History, seen
-from tests.unit.lakehouse.gold_cases import at, changes_of, event, nobody_left, put, require_sound
+from tests.unit.lakehouse.gold_cases import at, changes_of, event, nobody_left, put, require_sound, wandering
 
 
 def eventful() -> History:
@@ -42,3 +46,44 @@ def test_nothing_gives_no_rows() -> None:
     assert not any(rows.values())
     assert (list(carry.masterships), any(carry.open_rows.values())) == ([], False)
     assert Carry().masterships == ()
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_whatever_happens_the_rows_are_sound_and_say_what_was_folded(seed: int) -> None:
+    past = wandering(seed)
+    changes = changes_of(past)
+    rows, _ = gold_rows(changes, {}, at(len(changes)))
+    for name, found in rows.items():
+        require_sound(GOLD_BY_NAME[name], found)
+    for change in changes:
+        if change.after is not None:
+            [row] = holding(rows["gold/broker_set_history"], change.offset)
+            assert row["master_broker_id"] == change.after.master_broker_id
+            ids = {r["broker_id"]: r["register_check_code"] for r in holding(rows["gold/broker_identity"], change.offset)}
+            assert ids == {r.broker_id: r.register_check_code for r in change.after.replicas}
+            sets = holding(rows["gold/sync_state_set_intervals"], change.offset)
+            assert [row["sync_state_set"] for row in sets] in ([list(change.after.sync_state_set)], [])
+        assert len(holding(rows["gold/controller_terms"], change.offset)) == (change.outcome.term > 0)
+    won = [change.offset for change in changes if any(isinstance(c, MasterElected) for c in change.outcome.changes)]
+    assert [row["offset"] for row in rows["gold/elections"] if row["winner"] is not None] == won
+    assert {row["offset"] for row in rows["gold/failovers"]} <= set(won)
+    refused = [change.offset for change in changes if not change.outcome.accepted]
+    assert [row["offset"] for row in rows["gold/refused_commands"]] == refused
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_whatever_happens_pieces_give_the_same_tables(seed: int) -> None:
+    changes = changes_of(wandering(seed))
+    whole, _ = gold_rows(changes, {}, at(len(changes)))
+    carry, runs = None, []
+    for start in range(0, len(changes), 7):
+        piece = changes[start : start + 7]
+        rows, carry = gold_rows(piece, {}, at(start + len(piece)), carry)
+        runs.append(rows)
+    for name, table in GOLD_BY_NAME.items():
+        assert put(table, *(rows[name] for rows in runs)) == put(table, whole[name]), name
+
+
+def holding(rows: list[Row], offset: int) -> list[Row]:
+    """The rows that hold after the command at `offset`."""
+    return [r for r in rows if r["from_offset"] <= offset and (r["to_offset"] is None or r["to_offset"] > offset)]
