@@ -56,6 +56,8 @@ VERBS: dict[str, Verb] = {
                   ("regent state --at 42", "regent state --at 2026-11-21T10:00:00Z")),
     "verify": Verb("infra.cli_history", "fold the landed commands again in Spark and compare digests with the published",
                    ("regent verify",)),
+    "lake": Verb("infra.cli_lake", "look after the Delta tables as a whole: gaps and invariants over all history",
+                 ("regent lake check",), subverbs="infra.cli_lake"),
     "kafka": Verb(PROCESSES, "run one local Kafka node", ("regent kafka --config kafka.toml",)),
     "controller": Verb(PROCESSES, "run one controller, or ask and steer the controllers that run",
                        ("regent controller --config controller.toml", "regent controller sets",
@@ -109,7 +111,7 @@ def parser_of(name: str, verb: Verb | None = None) -> argparse.ArgumentParser:
 
 # The native readers of Delta keep threads of their own; now and then an orderly end of the interpreter falls over
 # them and aborts a command that has done its work.
-LEAVE_AT_ONCE = ("explain", "history", "state")
+LEAVE_AT_ONCE = ("explain", "history", "state", "lake")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

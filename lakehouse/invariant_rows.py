@@ -25,6 +25,8 @@ class Decided(Struct, frozen=True):
     offset: int
     command: Command | None
     outcome: Outcome
+    landed: bool = True
+    """False: the command's own record is not there, only what was published of it."""
 
 
 class Reported(Struct, frozen=True):

@@ -68,7 +68,7 @@ def no_decision_by_an_old_term(known: Newest, _: str, row: Row) -> tuple[Newest,
         return known, []
     outcome, command = row.outcome, row.command
     found: list[Breach] = []
-    decided = bool(outcome.changes) or (outcome.accepted and LABEL_REPEAT not in outcome.labels)
+    decided = row.landed and (bool(outcome.changes) or (outcome.accepted and LABEL_REPEAT not in outcome.labels))
     if decided and command is None:
         found.append(Breach("bytes that nobody could read were decided"))
     elif isinstance(command, ClaimLeadership) and decided and command.expected_term != known.number:

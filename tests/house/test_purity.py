@@ -30,7 +30,7 @@ SHELLS: dict[str, tuple[str, ...]] = {
     ),
     "Spark and Delta": (
         "lakehouse/session.py", "lakehouse/verify.py", "lakehouse/delta_tables.py", "lakehouse/bronze_log.py", "lakehouse/decisions.py",
-        "lakehouse/explain.py", "lakehouse/state_at.py",
+        "lakehouse/explain.py", "lakehouse/lake_check.py", "lakehouse/state_at.py",
     ),
     "sockets": (
         "processors/snapshot_fetch.py",

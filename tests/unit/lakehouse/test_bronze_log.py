@@ -35,6 +35,7 @@ def test_a_hole_is_named_and_nothing_is_given(tmp_path: Path) -> None:
     assert log.holes == [(0, 0), (2, 3)]
     with pytest.raises(LakehouseError, match="regent.commands has a hole: offsets 0, 2 to 3 never landed"):
         next(log.records())
+    assert [one.offset for one in log.landed()] == [1, 4], "unless whoever asks wants what there is"
 
 
 def test_a_row_that_landed_twice_counts_once_unless_it_says_something_else(tmp_path: Path) -> None:

@@ -99,3 +99,8 @@ def test_a_check_code_is_not_told_whole() -> None:
     """Its second half is what a broker proves itself with."""
     rows, _ = changed(SOUND, BrokerIdApplied, 1, broker_id=1)
     assert "secret" not in str(judge(rows)[1])
+
+
+def test_a_command_that_did_not_land_is_no_old_term() -> None:
+    rows = [replace(row, command=None, landed=False) for row in SOUND]
+    assert judge(rows)[1] == []

@@ -1,0 +1,22 @@
+"""`regent lake VERB`: which verbs there are for the tables as a whole. Each verb's code is a module of its own."""
+
+from __future__ import annotations
+
+import argparse
+
+from infra.cli import Verb
+from infra.problems import EXIT_USAGE, Problem
+
+SUBVERBS: dict[str, Verb] = {
+    "check": Verb("infra.cli_lake_check", "gaps in the landed offsets, and invariants over all history; exits 1 when one is broken",
+                  ("regent lake check", "regent lake check --tables /srv/tables --json")),
+}
+
+
+def add_arguments(parser: argparse.ArgumentParser, verb: str) -> None:
+    """Nothing without a word behind it."""
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Raises Problem: the word is missing."""
+    raise Problem(f"{arguments.verb}: which verb?", f"One of: {', '.join(SUBVERBS)}. 'regent lake --help' lists them.", EXIT_USAGE)
