@@ -168,7 +168,9 @@ class BrokerNode:
     def identity_known(self, broker_id: int) -> None:
         """The replica is made once its id is known: FENCED."""
         core = ReplicaCore(
-            ReplicaConfig(file_bytes=FILE_BYTES, batch_bytes=1_500, unacked_bytes_max=16_384),
+            ReplicaConfig(
+                file_bytes=FILE_BYTES, batch_bytes=1_500, unacked_bytes_max=16_384, all_ack=not self.cluster.shape.count_mode,
+            ),
             broker_id=broker_id,
             incarnation=self.incarnation,
             clean=self.clean,

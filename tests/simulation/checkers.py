@@ -8,6 +8,7 @@ Refuses to know: how any node reaches its state; it reads public attributes and 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import groupby
 from typing import TYPE_CHECKING
 
 from immutables import Map
@@ -42,16 +43,22 @@ class Acknowledged:
     epoch: int
     offset: int
     data: bytes
+    at_ms: int
 
 
 class Checkers:
-    """All checks of one world. `at_risk`: the log itself says that data may be lost; nothing is promised then."""
+    """
+    All checks of one world.
+
+    `at_risk`: the log itself says that data may be lost, or brokers in count mode do (S2); what was acknowledged may
+    be gone then. One mastership per epoch, growing epochs and equal logs in the end are promised all the same.
+    """
 
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster
         self.world = cluster.world
         self.acked: list[Acknowledged] = []
-        self.at_risk = False
+        self.at_risk = cluster.shape.count_mode
         self.published_offset = -1
         self._digests: dict[int, bytes] = {}
         self._masters: dict[int, tuple[str, int]] = {}
@@ -199,7 +206,7 @@ class Checkers:
         known = self._masters.get(epoch)
         if known != (node.name, node.life):
             raise InvariantBroken(f"{node.name} acknowledges in epoch {epoch}, whose master is {known}")
-        message = Acknowledged(epoch, offset, data)
+        message = Acknowledged(epoch, offset, data, self.world.now_ms)
         self._held_by_all(node, message)
         if self._newest_master is not None and not self.at_risk:
             newest_epoch, master = self._newest_master
@@ -338,10 +345,23 @@ class Checkers:
                 raise InvariantBroken(f"{node.name} and {first.name} differ at the end")
         for node in self.cluster.brokers:
             self._queued(node)
-        if not self.at_risk:
-            for message in self.acked:
-                if not self._holds(first, message):
-                    raise InvariantBroken(f"message at {message.offset} of epoch {message.epoch} is lost")
+        lost = [message for message in self.acked if not self._holds(first, message)]
+        if lost and not self.at_risk:
+            raise InvariantBroken(f"message at {lost[0].offset} of epoch {lost[0].epoch} is lost")
+        if self.cluster.shape.count_mode:
+            self._count_mode(lost)
+
+    def _count_mode(self, lost: list[Acknowledged]) -> None:
+        """What is not promised is told: how much was lost, and how long the windows were that it came from."""
+        self.world.count("count_mode.worlds")
+        self.world.count("count_mode.acknowledged", len(self.acked))
+        if lost:
+            runs = [list(run) for is_lost, run in groupby(self.acked, lambda message: message in lost) if is_lost]
+            window_ms = sum(run[-1].at_ms - run[0].at_ms for run in runs)
+            self.world.count("count_mode.worlds_that_lost")
+            self.world.count("count_mode.lost", len(lost))
+            self.world.count("count_mode.lost_window_ms", window_ms)
+            self.world.note(f"count mode: {len(lost)} of {len(self.acked)} acknowledged messages are lost, from {window_ms} ms")
 
     def _queued(self, node: BrokerNode) -> None:
         """Every message below the confirm offset has its place in the queue, in order, and is a good one."""

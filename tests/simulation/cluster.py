@@ -22,12 +22,13 @@ from tests.simulation.world import World
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """How large a world is."""
+    """How large a world is, and what its brokers promise. `count_mode`: two copies are enough, whoever holds them (S2)."""
 
     controllers: int = 2
     brokers: int = 3
     clients: int = 2
     sync_flush: bool = False
+    count_mode: bool = False
 
 
 class Place:

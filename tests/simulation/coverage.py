@@ -69,7 +69,7 @@ def everything() -> list[str]:
     names += ["start.flushed_exit", "start.log_is_short", "disk.full", "store.tail_cut", "block.kept", "block.lost", "block.torn", "message.read"]
     names += ["flip.cut", "flip.unread_by_the_start"]
     names += [f"answer.{int(code)}" for code in ANSWERS]
-    names += ["controller.from_snapshot", "outcome_log.late"]
+    names += ["controller.from_snapshot", "outcome_log.late", "count_mode.worlds"]
     return names
 
 

@@ -28,6 +28,7 @@ from tests.simulation.world import InvariantBroken, World
 
 FAULTY_MS = 25_000
 HEAL_MS = 60_000
+COUNT_MODE_ONE_IN = 10
 
 
 def run_world(world: World, mix: Mix | None = None, shape: Shape | None = None, faulty_ms: int = FAULTY_MS) -> World:
@@ -48,7 +49,8 @@ def run_world(world: World, mix: Mix | None = None, shape: Shape | None = None, 
 
 def _drawn_shape(world: World) -> Shape:
     controllers, brokers = world.chance.choice([1, 2, 2, 2, 3]), world.chance.choice([3, 3, 3, 3, 3, 2, 4, 5])
-    return Shape(controllers, brokers, world.between(2, 8), sync_flush=world.one_in(4))
+    clients, sync_flush = world.between(2, 8), world.one_in(4)
+    return Shape(controllers, brokers, clients, sync_flush, count_mode=world.one_in(COUNT_MODE_ONE_IN))
 
 
 def _run_until(world: World, end_ms: int, done: Callable[[], bool]) -> None:
@@ -69,7 +71,7 @@ def _settle(world: World, cluster: Cluster) -> None:
     world.count("world.healed")
     world.count("heal_ms", world.now_ms - begun)
     cluster.checkers.final()
-    if cluster.checkers.at_risk:
+    if cluster.checkers.at_risk and not cluster.shape.count_mode:
         world.count("world.at_risk")
     world.count("message.stored", len(cluster.checkers.acked))
 
@@ -78,7 +80,8 @@ def summary(first: int, counts: Counter[str]) -> str:
     """One line for people."""
     return (
         f"seeds {counts['seeds']} from {first}, steps {counts['steps']}, messages sent {counts['message.sent']}, "
-        f"acknowledged {counts['message.acknowledged']}, commands {total(counts, 'outcome.')}, faults {total(counts, 'fault.')}"
+        f"acknowledged {counts['message.acknowledged']} (in count mode {counts['count_mode.acknowledged']}, of them lost "
+        f"{counts['count_mode.lost']} from {counts['count_mode.lost_window_ms']} ms), commands {total(counts, 'outcome.')}, faults {total(counts, 'fault.')}"
     )
 
 

@@ -249,6 +249,12 @@ PLANTED: Mapping[str, Planted] = {
 }
 
 
+KEPT_IN_COUNT_MODE = (
+    "restarted_master_goes_on_in_its_epoch", "new_master_acts_before_its_entry_is_durable", "empty_epoch_is_not_superseded",
+)  # fmt: skip
+"""Bugs against what even brokers promise that may lose (S2): one master per epoch, and equal logs in the end."""
+
+
 def broken_promise(seed: int, bug: Planted) -> str | None:
     """What one world shows to be broken; None when every promise holds."""
     try:
@@ -285,3 +291,9 @@ def test_only_messages_that_go_astray_find_what_a_late_notice_breaks() -> None:
         with pytest.MonkeyPatch.context() as patch:
             bug.plant(patch)
             assert broken_promise(seed, replace(bug, mix=NO_STRAYS)) is None
+
+
+@pytest.mark.simulation
+@pytest.mark.parametrize("name", KEPT_IN_COUNT_MODE)
+def test_what_count_mode_promises_all_the_same_is_watched_there(name: str, request: pytest.FixtureRequest) -> None:
+    find(replace(PLANTED[name], shape=Shape(count_mode=True)), request)
