@@ -134,6 +134,20 @@ class BrokerNode:
         self.lose_power()
         self.world.after(self.world.between(*DOWN_MS), lambda: self.up or self.start())
 
+    def stand_still_for_append(self) -> int:
+        """The append that is due to hang does so, and with it the whole process; for how many ms."""
+        hung_ms, self.disk.hang_ms, life = self.disk.hang_ms, 0, self.life
+
+        def go_on() -> None:
+            if self.life == life:
+                self.paused = False
+
+        if hung_ms:
+            self.world.count("fault.append_hangs")
+            self.paused = True
+            self.world.after(hung_ms, go_on)
+        return hung_ms
+
     def writing(self, write: Callable[[], None]) -> None:
         """Work on the disk; the power may go within it."""
         try:

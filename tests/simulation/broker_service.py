@@ -19,6 +19,8 @@ from brokers.remoting.command import RemotingCommand
 from brokers.replica import put_rules
 from brokers.replica.put_rules import PutStatus
 from brokers.replica.waiters import Confirmation
+from brokers.service import send_request
+from brokers.service.topics import TopicConfig
 from tests.simulation.blocks import PowerCut
 from tests.simulation.disk import FILE_BYTES
 from tests.simulation.wire import Wire
@@ -30,6 +32,7 @@ SEND_DEADLINE_MS = 3_000
 SYNC_DEADLINE_MS = 600
 SYNC_USUAL_MS = (1, 8)
 TOPIC = "simulated"
+CONFIG = TopicConfig(TOPIC)
 # As clients write them; no checksum covers them.
 PROPERTIES = b"UNIQ_KEY\x017F00000100002A9F0000018BCFE56801\x02WAIT\x01true\x02"
 HOST = host_bytes("127.0.0.1", 1)
@@ -52,6 +55,7 @@ class BrokerService:
     def __init__(self, node: BrokerNode) -> None:
         self.node, self.world, self.disk = node, node.world, node.disk
         self._flushes: FlushQueue[Put] = FlushQueue(self._flushed)
+        self._gate = put_rules.BusyGate()
 
     def request(self, wire: Wire, request: RemotingCommand) -> None:
         """10 and 11."""
@@ -70,7 +74,10 @@ class BrokerService:
         shell = self.node.shell
         if shell is None or not shell.core.is_master:
             return self._answer(wire, request, ResponseCode.NO_PERMISSION)
-        kept_out = put_rules.admit(shell.core.can_accept_writes(), waits=True)
+        unfit = send_request.refusal(send_request.parse_v1(request.ext), CONFIG, request.body) if request.ext else None
+        if unfit is not None:
+            return self._answer(wire, request, unfit.code, unfit.remark)
+        kept_out = self._gate.refusal(self.world.now_ms, self.world.now_ms) or put_rules.admit(shell.core.can_accept_writes(), waits=True)
         if kept_out is not None:
             return self._answer(wire, request, *kept_out)
         try:
@@ -83,6 +90,8 @@ class BrokerService:
             return shell.storage_failed(str(error))
         except PowerCut:
             return self.node.power_cut()
+        hung_ms = self.node.stand_still_for_append()
+        self._gate.appended(self.world.now_ms, self.world.now_ms + hung_ms)
         put = Put(wire, request, shell.core.master_epoch, start, self.disk.log_end)
         if self.node.cluster.shape.sync_flush:
             self._flushes.add(put.end, put)

@@ -22,6 +22,12 @@ TIMEOUT_MS = 800
 BODY_BYTES = (1, 400)
 READ_ONE_IN = 3
 PULL_NOT_FOUND = 19
+ODD_EVERY = 25
+DELAYED = {
+    "producerGroup": "clients", "topic": "simulated", "defaultTopic": "TBW102", "defaultTopicQueueNums": "4", "queueId": "0",
+    "sysFlag": "0", "bornTimestamp": "0", "flag": "0", "properties": "DELAY\x013\x02",
+}  # fmt: skip
+"""A delayed message, as the header of a stock client says it; usual ones come without a header, which worlds have no use for."""
 
 
 class ClientNode:
@@ -50,7 +56,8 @@ class ClientNode:
         size = self.world.chance.randint(*BODY_BYTES)
         body = f"{self.name}:{self._sequence}:".encode() + bytes(size)
         self.world.count("message.sent")
-        self._request(RemotingCommand.request(RequestCode.SEND_MESSAGE, body=body))
+        odd = self.cluster.shape.odd_sends and self._sequence % ODD_EVERY == 0
+        self._request(RemotingCommand.request(RequestCode.SEND_MESSAGE, DELAYED if odd else {}, body=body))
 
     def _request(self, request: RemotingCommand) -> None:
         node = self.cluster.brokers[self._target % len(self.cluster.brokers)]

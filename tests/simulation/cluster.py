@@ -22,13 +22,15 @@ from tests.simulation.world import World
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """How large a world is, and what its brokers promise. `count_mode`: two copies are enough, whoever holds them (S2)."""
+    """How large a world is, and what its brokers promise. `count_mode`: two copies are enough, whoever holds them (S2).
+    `odd_sends`: clients send now and then what a broker does not store."""
 
     controllers: int = 2
     brokers: int = 3
     clients: int = 2
     sync_flush: bool = False
     count_mode: bool = False
+    odd_sends: bool = False
 
 
 class Place:

@@ -34,7 +34,7 @@ REMOTING = (
 JOURNAL = ("append_late", "append_lost", "answer_lost", "append_twice")
 ANSWERS = (
     ResponseCode.SUCCESS, ResponseCode.SYSTEM_ERROR, ResponseCode.FLUSH_DISK_TIMEOUT, ResponseCode.FLUSH_SLAVE_TIMEOUT,
-    ResponseCode.SERVICE_NOT_AVAILABLE, ResponseCode.NO_PERMISSION, ResponseCode.PULL_NOT_FOUND,
+    ResponseCode.SERVICE_NOT_AVAILABLE, ResponseCode.NO_PERMISSION, ResponseCode.SYSTEM_BUSY, ResponseCode.MESSAGE_ILLEGAL, ResponseCode.PULL_NOT_FOUND,
 )  # fmt: skip
 """What clients of a broker are told."""
 LABELS = ("REPEAT", "DESIGNATED")

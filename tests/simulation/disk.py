@@ -30,7 +30,7 @@ class SimulatedDisk:
     """
     It is the store of a replica as `brokers.replica.store_port.ReplicaStore` wants it.
 
-    `room`: bytes that still fit, None without a limit. `slow_ms`: what a sync takes. `power_in`: writes until it is dark.
+    `room`: bytes that still fit, None without a limit. `slow_ms`: what a sync takes; `hang_ms`: what the next append does. `power_in`: writes until it is dark.
     """
 
     log_min = 0
@@ -45,7 +45,7 @@ class SimulatedDisk:
         self.identity: Identity | None = None
         self.temp_identity: TempIdentity | None = None
         self.marker: dict[str, object] | None = None
-        self.boot_id = self.errors_due = self.slow_ms = 0
+        self.boot_id = self.errors_due = self.slow_ms = self.hang_ms = 0
         self.room: int | None = None
         self.power_in: int | None = None
         self.damage: tuple[int, int] | None = None

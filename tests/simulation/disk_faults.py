@@ -19,6 +19,7 @@ FULL_MS = (200, 5_000)
 ROOM_BYTES_MAX = FILE_BYTES
 SLOW_MS = (300, 4_000)
 SYNC_MS = (50, 1_500)
+HANG_MS = (900, 2_500)
 ARMED_MS = 60
 WRITES_MAX = 6
 BODY_AT = 88
@@ -42,6 +43,11 @@ def slow_down(world: World, node: BrokerNode) -> None:
         node.disk.slow_ms = 0
 
     world.after(world.between(*SLOW_MS), recover)
+
+
+def hang(world: World, node: BrokerNode) -> None:
+    """The next append of a client's message takes longer than clients should wait behind."""
+    node.disk.hang_ms = world.between(*HANG_MS)
 
 
 def arm(world: World, node: BrokerNode) -> None:

@@ -75,6 +75,7 @@ class Faults:
             ("bit_flip", self._bit_flip),
             ("disk_full", lambda: self._disk("disk_full", disk_faults.fill)),
             ("slow_disk", lambda: self._disk("slow_disk", disk_faults.slow_down)),
+            ("append_hangs", lambda: disk_faults.hang(self.world, self._master())),
             ("power_within_write", self._power_within_write),
             ("slow_links", self._slow_links),
             ("restart_master", self._restart_master),
@@ -95,7 +96,7 @@ class Faults:
             if not node.up:
                 node.start()
         for broker in self.cluster.brokers:
-            broker.disk.errors_due, broker.disk.slow_ms = 0, 0
+            broker.disk.errors_due = broker.disk.slow_ms = broker.disk.hang_ms = 0
             broker.disk.room = broker.disk.power_in = None
             if broker.shell is not None:
                 broker.shell.crash_after = None

@@ -27,7 +27,7 @@ MIXES: tuple[Mix, ...] = (
     Mix({"lose_sight": 1}, every_ms=(1_500, 3_000), stall_one_in=0),
     Mix({"kill_broker": 3, "restart_master": 2, "designate": 2, "kill_inside": 3, "kill_leader": 1}, every_ms=(40, 500)),
     Mix({"lose_power": 4, "wipe_disk": 2, "kill_master": 2, "disk_error": 4, "restart_master": 1}, every_ms=(300, 1_500)),
-    Mix({"power_within_write": 4, "bit_flip": 3, "disk_full": 3, "slow_disk": 2, "kill_master": 2, "lose_power": 2}, every_ms=(200, 1_200)),
+    Mix({"power_within_write": 4, "bit_flip": 3, "disk_full": 3, "slow_disk": 2, "append_hangs": 2, "kill_master": 2, "lose_power": 2}, every_ms=(200, 1_200)),
     Mix({"suspect": 3, "pause_broker": 2, "isolate": 2, "cut": 2, "designate": 1}, every_ms=(100, 900), stall_one_in=15),
     Mix({
         "late_notice": 3, "repeated_notice": 2, "late_heartbeat": 2, "repeated_heartbeat": 2, "kill_master": 3, "designate": 3, "isolate": 1,

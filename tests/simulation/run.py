@@ -29,6 +29,7 @@ from tests.simulation.world import InvariantBroken, World
 FAULTY_MS = 25_000
 HEAL_MS = 60_000
 COUNT_MODE_ONE_IN = 10
+ODD_SENDS_ONE_IN = 3
 
 
 def run_world(world: World, mix: Mix | None = None, shape: Shape | None = None, faulty_ms: int = FAULTY_MS) -> World:
@@ -50,7 +51,8 @@ def run_world(world: World, mix: Mix | None = None, shape: Shape | None = None, 
 def _drawn_shape(world: World) -> Shape:
     controllers, brokers = world.chance.choice([1, 2, 2, 2, 3]), world.chance.choice([3, 3, 3, 3, 3, 2, 4, 5])
     clients, sync_flush = world.between(2, 8), world.one_in(4)
-    return Shape(controllers, brokers, clients, sync_flush, count_mode=world.one_in(COUNT_MODE_ONE_IN))
+    count_mode, odd_sends = world.one_in(COUNT_MODE_ONE_IN), world.one_in(ODD_SENDS_ONE_IN)
+    return Shape(controllers, brokers, clients, sync_flush, count_mode, odd_sends)
 
 
 def _run_until(world: World, end_ms: int, done: Callable[[], bool]) -> None:
