@@ -33,6 +33,7 @@ SNAPSHOTS_KEPT = 3
 PROBE_OPEN_MS = 2
 PROBE_TIMEOUT_MS = 500
 PUBLISH_MS = (0, 2)
+SEND_OUTCOME_MS = 12
 REFOLD_MS = (5, 200)
 RETRY_MS = 25
 
@@ -286,7 +287,7 @@ class ControllerNode(Process):
         """In order and without an end: the producer of outcomes never gives up, only a death drops the rest."""
         self._to_publish.append(effect.outcome)
         if len(self._to_publish) == 1:
-            self.soon(1, self._publish_next)
+            self.soon(SEND_OUTCOME_MS, self._publish_next)
 
     def _publish_next(self) -> None:
         if not self.realm.topics.reaches(self):
