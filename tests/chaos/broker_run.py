@@ -23,13 +23,16 @@ BROKERS = ("broker-a-1", "broker-a-2", "broker-a-3")
 
 
 def play_lines(lines: Sequence[Line], home: Path, network: Network | None, runs: int | None) -> tuple[list[Row], str | None]:
-    """A row for each line, and what is wrong besides, in one line."""
+    """A row for each line, and what is wrong besides, in one line; a cluster that is not as it should be hides no other."""
     rows: list[Row] = []
+    problems: list[str] = []
     for number, (settings, group) in enumerate(by_settings(lines)):
+        played = len(rows)
         problem = _play_group(group, settings, home / f"brokers-{number}", network, runs, rows.append)
         if problem:
-            return rows, problem
-    return rows, None
+            not_played = ", ".join(line.name for line in group[len(rows) - played :])
+            problems.append(f"{problem} (not played: {not_played or 'none'})")
+    return rows, "; ".join(problems) or None
 
 
 def _play_group(
@@ -55,6 +58,7 @@ def _play_group(
         wait_published(cluster)
         proven_outcomes(cluster.bootstrap)
     except AssertionError as error:
+        print(error, file=sys.stderr, flush=True)
         return str(error).splitlines()[0]
     finally:
         cluster.end()
