@@ -223,8 +223,7 @@ def test_what_landed_is_proven_and_a_flipped_byte_is_named(
     # The outcome that is no outcome is told; all others agree.
     assert verdict.verified_up_to == len(workload.history.records) - 1
     assert verdict.problems == [
-        "regent.outcomes offset 0 is unreadable: MalformedRecord: no single-object marker and "
-        "fingerprint"
+        "regent.outcomes offset 0: unreadable: MalformedRecord: no single-object marker and fingerprint"
     ]
     flip_value_byte(tables_dir, 77)
     verdict = verify_in(shared_session(), tables_dir)
