@@ -17,13 +17,12 @@ from lakehouse import wording
 from lakehouse.decisions import Row, command_times, decision_rows, require_set
 from lakehouse.delta_tables import read
 from lakehouse.errors import NotLanded
+from lakehouse.gold_failovers import CLOCK_SLACK_MS
 from lakehouse.tables import BY_NAME, ELECTIONS
 
 PHASES = ("detected", "probed", "received", "appended", "applied", "answered", "notified")
 # Broker events are shown up to the next election, but not longer than this.
 AFTERMATH_MS = 120_000
-# A broker's clock may be behind the controller's.
-CLOCK_SLACK_MS = 2_000
 EVENT_TABLES = (
     "role_changed", "epoch_appended", "first_message_acknowledged", "ha_link_up",
     "slave_caught_up", "log_truncated", "broker_started", "requests_forwarded",

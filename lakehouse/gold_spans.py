@@ -12,8 +12,6 @@ from typing import Any
 
 Row = dict[str, Any]
 
-SPAN_COLUMNS = ("from_offset", "from_ms", "to_offset", "to_ms")
-
 
 class Spans:
     """
