@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
+
 from tests.chaos.broker_stage import BrokerStage
 from tests.chaos.line import Line
 from tests.chaos.network import CONTROLLERS, Network
@@ -14,6 +16,22 @@ def _network(stage: BrokerStage) -> Network:
     return stage.network
 
 
+def _outlasted(stage: BrokerStage, cut: AbstractContextManager[None]) -> None:
+    """Messages flow while it is cut."""
+    with cut:
+        stage.wait_for(CUT_S)
+        stage.flows()
+
+
+def _heir(stage: BrokerStage, master: str, cut: AbstractContextManager[None]) -> str:
+    """Another one leads and messages flow while it is cut; who."""
+    with cut:
+        heir = stage.new_master(master)
+        stage.flows()
+        stage.wait_for(CUT_S)
+    return heir
+
+
 def master_from_slaves(stage: BrokerStage) -> str:
     """Fewer than two are in sync with it: sends wait or are refused as long as it lasts, and nobody else is elected."""
     master = stage.master()
@@ -24,35 +42,25 @@ def master_from_slaves(stage: BrokerStage) -> str:
 
 def master_from_one_slave(stage: BrokerStage) -> str:
     master, slave = stage.master(), stage.slaves()[0]
-    with _network(stage).apart([master], [slave]):
-        stage.wait_for(CUT_S)
-        stage.flows()
+    _outlasted(stage, _network(stage).apart([master], [slave]))
     return f"{master} and {slave} apart for more than {CUT_S:.0f} s"
 
 
 def master_from_controllers(stage: BrokerStage) -> str:
     master = stage.master()
-    with _network(stage).apart([master], [CONTROLLERS]):
-        heir = stage.new_master(master)
-        stage.flows()
-        stage.wait_for(CUT_S)
+    heir = _heir(stage, master, _network(stage).apart([master], [CONTROLLERS]))
     return f"{master} alive without controllers, {heir} leads"
 
 
 def master_from_all(stage: BrokerStage) -> str:
     master = stage.master()
-    with _network(stage).apart([master], _network(stage).everybody):
-        heir = stage.new_master(master)
-        stage.flows()
-        stage.wait_for(CUT_S)
+    heir = _heir(stage, master, _network(stage).apart([master], _network(stage).everybody))
     return f"{master} alive and alone, {heir} leads"
 
 
 def slave_from_all(stage: BrokerStage) -> str:
     slave = stage.slaves()[0]
-    with _network(stage).apart([slave], _network(stage).everybody):
-        stage.wait_for(CUT_S)
-        stage.flows()
+    _outlasted(stage, _network(stage).apart([slave], _network(stage).everybody))
     return f"{slave} alone for more than {CUT_S:.0f} s"
 
 
@@ -72,19 +80,14 @@ def slaves_to_master(stage: BrokerStage) -> str:
 
 def master_to_controllers(stage: BrokerStage) -> str:
     master = stage.master()
-    with _network(stage).cut([master], [CONTROLLERS]):
-        heir = stage.new_master(master)
-        stage.flows()
-        stage.wait_for(CUT_S)
+    heir = _heir(stage, master, _network(stage).cut([master], [CONTROLLERS]))
     return f"controllers did not hear {master}, {heir} leads"
 
 
 def controllers_to_master(stage: BrokerStage) -> str:
     """Heartbeats still arrive, until TCP holds them back because nobody confirms them: then it counts as silent."""
     master = stage.master()
-    with _network(stage).cut([CONTROLLERS], [master]):
-        stage.wait_for(CUT_S)
-        stage.flows()
+    _outlasted(stage, _network(stage).cut([CONTROLLERS], [master]))
     return f"{master} did not hear the controllers for more than {CUT_S:.0f} s; {stage.master()} leads"
 
 
