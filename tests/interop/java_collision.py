@@ -108,25 +108,27 @@ def _swap(brokers: JavaSet, master: Replica) -> None:
 # -- with ours -------------------------------------------------------------------------------------------------------
 
 
+def _gave_way(play: _Play, what: str, old: tuple[int, int], witness: Replica, begins: int) -> list[Row]:
+    """The set is whole again, and one newer epoch stands where the `old` one began."""
+    view = play.brokers.whole()
+    labels = [pair for pair in witness.epochs() if pair[1] == begins]
+    row = Row(what, f"{old} gives way to {labels}; {view}", len(labels) == 1 and labels[0][0] > old[0])
+    return [row, equal_logs(play.brokers)]
+
+
 def _ours_supersedes(play: _Play, first: Replica, second: Replica, own: Replica) -> list[Row]:
     begins, old = play.dies_ahead(first, via=own, label=[second, own])
     make_master(play.brokers, own)
     play.send()
     first.start(wait=False)
-    view = play.brokers.whole()
-    labels = [pair for pair in own.epochs() if pair[1] == begins]
-    row = Row("ours leads next: its epoch supersedes the Java one's", f"{old} gives way to {labels}; {view}", len(labels) == 1 and labels[0][0] > old[0])
-    return [row, equal_logs(play.brokers)]
+    return _gave_way(play, "ours leads next: its epoch supersedes the Java one's", old, own, begins)
 
 
 def _ours_returns(play: _Play, first: Replica, second: Replica, own: Replica) -> list[Row]:
     begins, old = play.dies_ahead(own, via=first)
     play.send()
     own.start(wait=False)
-    view = play.brokers.whole()
-    labels = [pair for pair in second.epochs() if pair[1] == begins]
-    row = Row("ours died ahead, Java leads next: ours is cut", f"{old} gives way to {labels}; {view}", len(labels) == 1 and labels[0][0] > old[0])
-    return [row, equal_logs(play.brokers)]
+    return _gave_way(play, "ours died ahead, Java leads next: ours is cut", old, second, begins)
 
 
 def _ours_follows(play: _Play, first: Replica, second: Replica, own: Replica) -> list[Row]:
