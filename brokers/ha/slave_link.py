@@ -199,7 +199,7 @@ class SlaveLink:
         return self._become_transfer(end_offset, now_ms)
 
     def _become_transfer(self, agreed: int, now_ms: int) -> list[SlaveEvent]:
-        self.state = SlaveState.TRANSFER
+        self.state, self.last_read_ms = SlaveState.TRANSFER, now_ms
         events: list[SlaveEvent] = [HandshakeAgreed(agreed, self.master_end)]
         kept = self.epochs.truncate_suffix(agreed)
         # An empty log learns its first entry with its first byte: it may begin late.
@@ -270,11 +270,11 @@ class SlaveLink:
         return [self._ack(now_ms)] if due and self.state is SlaveState.TRANSFER else []
 
     def silent_too_long(self, *, now_ms: int) -> str | None:
-        """Reason to close: no handshake reply in time, or nothing read for the interval."""
+        """Reason to close: no handshake reply in time, or nothing read for the interval. A master waits for a cut without a word."""
         silent_ms = now_ms - self.last_read_ms
         if self.state is SlaveState.HANDSHAKE and silent_ms >= self._limits.handshake_timeout_ms:
             return f"no handshake reply within {silent_ms} ms"
-        if silent_ms >= self._limits.housekeeping_ms:
+        if self.state is not SlaveState.CUTTING and silent_ms >= self._limits.housekeeping_ms:
             return f"nothing read for {silent_ms} ms"
         return None
 

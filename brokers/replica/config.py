@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from brokers.ha.master_link import BATCH_BYTES, UNACKED_BYTES_MAX, LinkLimits
+from brokers.ha.patience import Patience
 from brokers.ha.sync_set import SetTimers
 from brokers.replica.put_rules import AckMode
 
@@ -15,7 +16,8 @@ LINKS_MAX = 64
 @dataclass(frozen=True, slots=True)
 class ReplicaConfig:
     """`ha_heartbeat_ms` and `housekeeping_ms` are RocketMQ's options of that name (5000 and 20000
-    there); any value is compatible on the wire. `all_ack=False` is RocketMQ's count mode with
+    there); any value is compatible on the wire. A slave is patient for three heartbeats of its master, at most for
+    `housekeeping_ms` (brokers/ha/patience.py). `all_ack=False` is RocketMQ's count mode with
     `in_sync_replicas` (design S2): it may lose acknowledged messages and says so.
     `auto_in_sync_replicas` is accepted and does nothing, as in RocketMQ under controllers.
     `async_learner`: copies and never joins the SyncStateSet. `sync_from_last_file`: an empty log begins with the newest
@@ -36,6 +38,7 @@ class ReplicaConfig:
     ask_controller_ms: int = 1000
     ask_ha_address_ms: int = 500
     ha_address_guess_after_ms: int = 3000
+    java_master_heartbeat_ms: int = 5000  # its haSendHeartbeatInterval, as released
     java_master_patience_ms: int = 6000  # longer than its poll of the controller (syncBrokerMetadataPeriod)
     stall_ms: int = 300
     batch_bytes: int = BATCH_BYTES
@@ -74,6 +77,9 @@ class ReplicaConfig:
             unacked_bytes_max=self.unacked_bytes_max,
             flow_bytes_per_s=self.ha_flow_bytes_per_s,
         )
+
+    def patience(self, *, is_java_master: bool) -> Patience:
+        return Patience(self.java_master_heartbeat_ms if is_java_master else self.ha_heartbeat_ms, self.housekeeping_ms)
 
     def set_timers(self) -> SetTimers:
         return SetTimers(self.ack_wait_shrink_ms, self.relink_grace_ms)

@@ -8,6 +8,7 @@ or stops being a slave, and every other master: the object dies with the epoch i
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from brokers.ha.frames import ProtocolError
 from brokers.ha.slave_link import (
@@ -62,13 +63,13 @@ class SlaveRole:
         self.master_address = master_address
         self.ha_address = ha_address
         self.link_id: int | None = None
-        self.caught_up = False
-        self._caught_up_end = 0
+        self.caught_up, self._caught_up_end = False, 0
         self._cut_reason = ""
         self._in_set = in_set
         self._config = config
         self._log = log
         self._limits = config.link_limits()
+        self._patience = config.patience(is_java_master=not strict_epoch)
         self._broker_id = broker_id
         self._wanted_epoch = epoch if strict_epoch else None
         self._led_epoch = epoch if log_is_older and not strict_epoch else None  # until a link was agreed on
@@ -139,6 +140,7 @@ class SlaveRole:
 
     def connect_failed(self, now_ms: int) -> None:
         self._connecting = False
+        self._patience.unreachable()
         self._back_off(now_ms)
 
     def _back_off(self, now_ms: int) -> None:
@@ -151,7 +153,7 @@ class SlaveRole:
         self._connecting = False
         self.link_id = link_id
         self._link = SlaveLink(
-            self._limits,
+            replace(self._limits, housekeeping_ms=self._patience.limit_ms),
             broker_id=self._broker_id,
             epochs=self._log.epochs,
             end_offset=self._log.end_offset,
@@ -188,6 +190,7 @@ class SlaveRole:
         self.link_id = self._link = None
         self._back_off(now_ms)
         if not was_up:
+            self._patience.unreachable()
             return []
         self._ask_at_ms = now_ms + self._config.ask_controller_ms
         down = {"peer_broker_id": self.master_id, "direction": "outbound", "reason": reason}
@@ -235,6 +238,7 @@ class SlaveRole:
                 return [TruncateLog(offset, epoch, reason)]
             case HandshakeAgreed(consistent_offset):
                 self._led_epoch = None
+                self._patience.answered()
                 agreed = self._log.agreed() if self._wanted_epoch is None else []
                 up = {"peer_broker_id": self.master_id, "direction": "outbound"}
                 return [*agreed, self._handshake_event(consistent_offset, ""), ReportEvent("HaLinkUp", up)]
@@ -267,6 +271,7 @@ class SlaveRole:
         if self._link is not None:
             silence = self._link.silent_too_long(now_ms=now_ms)
             if silence:
+                self._patience.left_silent()
                 effects += self.close(silence, now_ms)
             else:
                 effects += self._perform(self._link.tick(now_ms=now_ms), now_ms)

@@ -223,6 +223,14 @@ def test_silence_ends_the_link_at_its_limits() -> None:
     assert link.silent_too_long(now_ms=2000) is None
 
 
+def test_a_master_that_waits_for_a_cut_is_not_silent() -> None:
+    link = opened(H((1, 0), (2, 300)), 700)
+    assert shape(link.receive_data(MASTER.encode(), now_ms=0))[-1] == CutWanted(300, 1)
+    assert link.silent_too_long(now_ms=9000) is None
+    link.truncated(True, 300, now_ms=9000)
+    assert link.silent_too_long(now_ms=10_999) is None and link.silent_too_long(now_ms=11_000)
+
+
 @settings(deadline=None, max_examples=40)
 @given(st.lists(st.integers(1, 80), min_size=1, max_size=30), st.integers(0, 735))
 def test_a_stream_cut_anywhere_gives_the_same_log_and_labels(sizes: list[int], end: int) -> None:

@@ -591,11 +591,15 @@ def test_a_second_link_of_a_slave_replaces_the_first() -> None:
     assert world.write(1) == confirm_of(world, 1)
 
 
-def test_a_silent_peer_is_given_up_after_the_housekeeping_time() -> None:
-    world = trio(config=ReplicaConfig(housekeeping_ms=2000))
+@pytest.mark.parametrize(("config", "limit_ms"), [(ReplicaConfig(housekeeping_ms=2000), 2000), (ReplicaConfig(ha_heartbeat_ms=500), 1500)])
+def test_a_master_that_says_nothing_is_given_up(config: ReplicaConfig, limit_ms: int) -> None:
+    world = trio(config=config)
     world.advance(100)
+    before = len(world.nodes[2].of_kind(fx.CloseLink))
     world.frozen.add(1)
-    world.advance(2100)
+    world.advance(limit_ms - 600)
+    assert len(world.nodes[2].of_kind(fx.CloseLink)) == before
+    world.advance(700)
     assert "nothing read" in world.nodes[2].of_kind(fx.CloseLink)[-1].reason
 
 

@@ -183,6 +183,41 @@ def test_garbage_from_the_master_closes_the_link_and_backs_off() -> None:
     assert role.connect(1) == [] and role.connect(21) == [fx.ConnectHa("m:1")]
 
 
+def is_given_up_at(role: SlaveRole, opened_ms: int) -> int:
+    """A link on which the master agrees and then says nothing: how long it is borne."""
+    role.connect(opened_ms)
+    role.link_opened(5, opened_ms)
+    role.link_data(MasterHandshake(0, H((4, 0))).encode(), opened_ms)
+    at_ms = opened_ms
+    while role.link_id is not None:
+        at_ms += 100
+        role.tick(at_ms)
+    return at_ms - opened_ms
+
+
+def test_three_silent_heartbeats_of_its_master_end_a_link() -> None:
+    assert is_given_up_at(slave(), 0) == 3000
+    assert is_given_up_at(slave(strict=False), 0) == 15_000  # a Java master speaks every 5 s
+    assert is_given_up_at(slave(config=ReplicaConfig(file_bytes=1000, housekeeping_ms=2000)), 0) == 2000
+
+
+def test_a_master_that_is_there_at_once_after_a_silence_is_given_more_time() -> None:
+    role = slave()
+    assert [is_given_up_at(role, at) for at in (0, 10_000, 20_000, 40_000)] == [3000, 6000, 12_000, 20_000]
+
+
+def test_after_a_cut_the_next_link_is_not_borne_longer() -> None:
+    role = slave()
+    assert is_given_up_at(role, 0) == 3000
+    role.connect(3100)
+    role.connect_failed(4100)
+    assert is_given_up_at(role, 10_000) == 3000
+    role.connect(14_000)
+    role.link_opened(6, 14_000)  # accepted, and nobody answers
+    assert "CloseLink" in kinds(role.tick(17_000))
+    assert is_given_up_at(role, 20_000) == 3000
+
+
 def test_a_full_disk_is_tried_again_ever_more_seldom_until_bytes_fit() -> None:
     role, now_ms, pauses = slave(), 0, []
     for _ in range(5):
