@@ -133,7 +133,7 @@ def _ours_returns(play: _Play, first: Replica, second: Replica, own: Replica) ->
 
 def _ours_follows(play: _Play, first: Replica, second: Replica, own: Replica) -> list[Row]:
     """Two Java masters under one label; ours holds the bytes of the first, and so does that one itself."""
-    begins, old = play.dies_ahead(first, via=own, holders=[own], label=[second, own])
+    begins, old = play.dies_ahead(first, via=own, holders=[own], label=[second, own], heir=second)
     view = play.brokers.whole()
     one_label = second.epochs()[-1] == old and view.master_epoch > old[0] and view.master_id == second.broker_id
     play.send()
@@ -204,9 +204,11 @@ class _Play:
             raise Problem(f"the epoch of {master.name} does not begin at the log's end {end}", f"{master.epochs()}")
         return end
 
-    def dies_ahead(self, master: Replica, *, via: Replica, holders: Sequence[Replica] = (), label: Sequence[Replica] = ()) -> tuple[int, tuple[int, int]]:
+    def dies_ahead(
+        self, master: Replica, *, via: Replica, holders: Sequence[Replica] = (), label: Sequence[Replica] = (), heir: Replica | None = None,
+    ) -> tuple[int, tuple[int, int]]:  # fmt: skip
         """`master` begins an epoch at the log's end and stores a message that only the holders get; all die, the others come
-        back and one of them leads. Where that epoch began, and its entry."""
+        back and one of them leads, `heir` if there is one. Where that epoch began, and its entry."""
         make_master(self.brokers, via)
         make_master(self.brokers, master)
         begins, entry = self.label_heard(master, label), master.epochs()[-1]
@@ -218,8 +220,11 @@ class _Play:
                 one.pause()
         self._send_in_vain(begins, [master, *holders])
         kill_together(master, *others)  # with the others goes what waits in their sockets
+        if heir is not None:
+            self.leads_alone(heir)
         for one in others:
-            one.start(wait=False)
+            if one is not heir:
+                one.start(wait=False)
         self.brokers.wait("one of the others leads", lambda view: view.has_master and view.master_id != master.broker_id and view.master_epoch > entry[0])
         self.brokers.whole()
         return begins, entry
