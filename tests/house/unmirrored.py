@@ -30,6 +30,7 @@ TESTS_WITHOUT_MODULE: tuple[str, ...] = (
     "chaos/test_chaos_verdict.py",
     "chaos/test_chaos_write_journal.py",
     "interop/test_interop_run.py",
+    "lakehouse/test_generated_history.py",
     "interop/test_ledger.py",
     "bench/test_set_cost.py",
     "bench/test_syncs.py",

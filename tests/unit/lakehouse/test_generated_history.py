@@ -1,0 +1,83 @@
+"""The generated histories that big tests and benchmarks rest on: repeatable, sound, and as eventful as they claim."""
+
+from collections import Counter
+
+import pytest
+
+from events.broker_events import FirstMessageAcknowledged, HaLinkUp, LogTruncated
+from events.codec import decode
+from events.outcomes import Outcome
+from lakehouse.gold_fold import GoldFold
+from lakehouse.gold_masterships import masterships, successions
+from lakehouse.invariant_rows import Decided, Reported
+from lakehouse.invariants import judge
+from processors.fold import Folder
+from tests.support.generated_history import GeneratedHistory, generate
+
+COMMANDS, SETS = 2_000, 6
+
+
+@pytest.fixture(scope="module")
+def history() -> GeneratedHistory:
+    return generate(COMMANDS, SETS, seed=3)
+
+
+def outcomes(history: GeneratedHistory) -> list[Outcome]:
+    found = [decode(data) for data in history.outcomes]
+    assert all(isinstance(one, Outcome) for one in found)
+    return found  # type: ignore[return-value]
+
+
+def test_the_same_seed_gives_the_same_bytes_and_another_one_does_not(history: GeneratedHistory) -> None:
+    assert generate(COMMANDS, SETS, seed=3) == history
+    assert generate(COMMANDS, SETS, seed=4).commands[50:] != history.commands[50:]
+
+
+def test_outcomes_are_those_of_the_fold_and_some_are_published_twice(history: GeneratedHistory) -> None:
+    folder = Folder()
+    digests = [folder.apply(offset, data).outcome.digest for offset, data in enumerate(history.commands)]
+    published = outcomes(history)
+    assert len(history.commands) == COMMANDS and len(published) > COMMANDS
+    assert {one.command_offset for one in published} == set(range(COMMANDS))
+    assert all(one.digest == digests[one.command_offset] for one in published)
+
+
+def test_it_has_what_a_long_life_has(history: GeneratedHistory) -> None:
+    refusals = Counter(one.refusal for one in outcomes(history))
+    assert {"MASTER_STILL_EXIST", "MASTER_NOT_AVAILABLE", "SET_EPOCH_FENCED", "TERM_MOVED"} <= set(refusals)
+    labels = {label for one in outcomes(history) for label in one.labels}
+    assert {"AT_RISK", "DESIGNATED", "REPEAT"} <= labels
+    assert {blow.kind for blow in history.blows} == {"killed", "silent", "handed over", "power"}
+    kinds = Counter(type(decode(data)) for partition in history.events for data in partition)
+    assert kinds[LogTruncated] > 10 and kinds[FirstMessageAcknowledged] > 100 and kinds[HaLinkUp] > 100
+
+
+def test_each_blow_is_a_failover_of_the_history(history: GeneratedHistory) -> None:
+    records = zip(range(COMMANDS), history.commands_ms, history.commands, strict=True)
+    found = {new.offset: (old, new) for old, new in successions(masterships(list(GoldFold().changes(records))))}
+    assert sorted(found) == [blow.election_offset for blow in history.blows]
+    for blow in history.blows:
+        old, new = found[blow.election_offset]
+        assert (old.master, new.master) == (blow.old_master, blow.new_master)
+        assert new.at_ms >= blow.began_ms
+
+
+def test_no_invariant_is_violated_by_it(history: GeneratedHistory) -> None:
+    folder, rows = Folder(), []
+    for offset, data in enumerate(history.commands):
+        applied = folder.apply(offset, data)
+        rows.append(Decided(offset, applied.record, applied.outcome))
+    said = [
+        Reported(partition, offset, decode(data))  # type: ignore[arg-type]
+        for partition, values in enumerate(history.events)
+        for offset, data in enumerate(values)
+    ]
+    assert judge([*rows, *said])[1] == []
+
+
+def test_records_are_dense_and_their_times_never_fall(history: GeneratedHistory) -> None:
+    last: dict[tuple[str, int], tuple[int, int]] = {}
+    for topic, partition, offset, at_ms, _ in history.records():
+        before_offset, before_ms = last.get((topic, partition), (-1, 0))
+        assert offset == before_offset + 1 and at_ms >= before_ms
+        last[topic, partition] = (offset, at_ms)
