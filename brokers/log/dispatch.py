@@ -4,7 +4,7 @@ Responsible for: the dispatch rule of broker-wire-and-storage.md 3.5, in log ord
 Refuses to know: how the confirm offset came about, who waits for the entries, how keys are indexed.
 
 What this process appended itself is remembered until it is confirmed, so that the log need not be read back for it. What a
-master sent is read back; long runs of it in pieces whose entries are made with arrays, on another thread if one likes.
+master sent is read back; long runs of it in pieces whose entries are made with arrays, elsewhere if one likes.
 """
 
 from __future__ import annotations
@@ -12,15 +12,14 @@ from __future__ import annotations
 import logging
 import os
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from brokers.log.commit_log import CommitLog, LogError
+from brokers.log.commit_log import CommitLog, FileRange, LogError
 from brokers.log.consume_queue import ConsumeQueues, pack_entry
 from brokers.log.index import MessageIndex
 from brokers.log.records import SYS_FLAG_PREPARED, SYS_FLAG_TRANSACTION_MASK, Record
 from brokers.log.scan import LogWalk
-from brokers.log.side_reader import side_read
 
 if TYPE_CHECKING:
     from brokers.log.entry_runs import EntryRuns, QueueRun
@@ -41,13 +40,19 @@ QueueGrowth = tuple[str, int, int]
 
 
 class Piece(NamedTuple):
-    """Bytes of the log from `start`, which may have entries now, as all below `limit`. `run`, called once and on any thread,
-    makes the entries: OSError."""
+    """Bytes of the log from `start`, which may have entries now, as all below `limit`. `place`: where they lie, at this moment."""
 
     start: int
     limit: int
     life: int
-    run: Callable[[], EntryRuns]
+    place: FileRange
+
+    def run(self) -> EntryRuns:
+        """Makes the entries, at once. OSError when the bytes cannot be read."""
+        os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # nothing is multiplied here
+        from brokers.log.entry_runs import entry_runs  # numpy only where long runs come: a tenth of a second
+
+        return entry_runs(os.pread(self.place.fileno, self.place.count, self.place.position), self.start)
 
 
 class _Run:
@@ -150,8 +155,8 @@ class Dispatcher:
 
     # -- long runs
 
-    def next_piece(self, confirm_offset: int) -> Piece | None:
-        """The first part of a long way to `confirm_offset`; None when it is short, or not to be read. Taken on the log's thread.
+    def next_piece(self, confirm_offset: int, most_bytes: int = 0) -> Piece | None:
+        """The first part, PIECE_BYTES or `most_bytes`, of a long way to `confirm_offset`; None when it is short.
 
         The key index is not told of its messages: it follows by itself.
         """
@@ -160,15 +165,8 @@ class Dispatcher:
             target = min(target, self._pending_start)
         if target - start < PIECE_BYTES_MIN:
             return None
-        read = side_read(self._log, start, min(PIECE_BYTES, target - start))
-
-        def run() -> EntryRuns:
-            os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # nothing is multiplied here
-            from brokers.log.entry_runs import entry_runs  # numpy only where long runs come: a tenth of a second
-
-            return entry_runs(read(), start)
-
-        return Piece(start, target, self._life, run)
+        place = self._log.file_range(start, min(most_bytes or PIECE_BYTES, target - start))
+        return None if place is None else Piece(start, target, self._life, place)
 
     def fits(self, piece: Piece) -> bool:
         """Whether its entries come next: the log was not cut since it was handed out."""

@@ -1,21 +1,22 @@
-"""Queues that follow the log: short ways at once, long ones piece by piece beside the thread that owns the store.
+"""Queues that follow the log: short ways at once, long ones piece by piece beside the process that owns the store.
 
-Responsible for: that confirmed messages become readable without keeping received bytes waiting; a bounded lag.
-Refuses to know: how entries are made, who reads them, roles.
+Responsible for: that confirmed messages become readable without keeping received bytes waiting; a bounded lag; when it is
+worth a process of its own. Refuses to know: how entries are made, who reads them, roles.
 
-A piece is read and its entries are made on a thread of its own; they are written on the store's thread. Whatever happens
-to the log meanwhile, the dispatcher takes only what still fits.
+The entries of a piece are made by that process, or here while there is none, and written here. Whatever happens to the log
+meanwhile, the dispatcher takes only what still fits.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import os
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 from brokers.log.dispatch import PIECE_BYTES, Piece, QueueGrowth
+from brokers.log.entry_process import EntryProcess
 from brokers.log.store import MessageStore
 
 if TYPE_CHECKING:
@@ -25,6 +26,12 @@ if TYPE_CHECKING:
 LAG_BYTES_MAX = 8 * 1024 * 1024
 # So long a slave waits for more: a few messages at a time cost ten times as much.
 PATIENCE_MS = 10
+# The process gets as much at a time, so that it need not wait for this one's attention.
+HANDED_BYTES = 2 * 1024 * 1024
+# It takes as long to load as some 200 pieces take here: worth it for a copy, not for a burst.
+PIECES_PER_S = 16
+# One that was given up is not tried again at once.
+RETRY_S = 10.0
 
 _log = logging.getLogger(__name__)
 
@@ -37,8 +44,10 @@ class QueueFollower:
     ) -> None:
         """`hurried`: whether somebody may wait for these messages, as at a master."""
         self._store, self._grown, self._hurried = store, grown, hurried
-        self._thread: ThreadPoolExecutor | None = None
-        self._under_way: tuple[Piece, Future[EntryRuns]] | None = None
+        self._helper: EntryProcess | None = None
+        self._helper_from_s = 0.0
+        self._second_from_s, self._pieces = 0.0, 0
+        self._under_way: Piece | None = None
         self._due: asyncio.Handle | None = None
         self._due_soon = self._closed = False
 
@@ -80,48 +89,83 @@ class QueueFollower:
         while going and not self._closed:
             if self._under_way is None:
                 going = self._begin()
+                if self._under_way is None and self.lag_bytes <= lag_bytes_max:
+                    if going:  # a piece was done here: what has come meanwhile is received first
+                        self._follow_soon()
+                    return
             elif self.lag_bytes > lag_bytes_max:
-                going = self._end()
+                assert self._helper is not None
+                going = self._end(self._helper.wait())
             else:
                 return
 
     def _begin(self) -> bool:
-        """Whether a piece is under way now; what is short is done."""
-        piece = self._store.dispatcher.next_piece(self._store.confirm_offset)
+        """Hands over the next piece, or does it here; what is short is done. Whether there may be more to do."""
+        helper = self._ready_helper()
+        piece = self._store.dispatcher.next_piece(self._store.confirm_offset, HANDED_BYTES if helper else 0)
         if piece is None:
             if self.lag_bytes:
                 self._grown(self._store.dispatch_to(self._store.confirm_offset))
             return False
-        loop = asyncio.get_running_loop()
-        if self._thread is None:
-            self._thread = ThreadPoolExecutor(1, "queue-follower")
-        work = self._thread.submit(piece.run)
-        self._under_way = (piece, work)
-        work.add_done_callback(lambda _: loop.call_soon_threadsafe(self._done, piece))
-        return True
+        if helper is not None and helper.ask(piece.place, piece.start):
+            self._under_way = piece
+            return True
+        self._count_piece()
+        return self._make_here(piece)
 
-    def _done(self, piece: Piece) -> None:
-        if self._under_way is not None and self._under_way[0] is piece and not self._closed and self._end():
-            self._follow_soon()
-
-    def _end(self) -> bool:
-        """Waits for the piece that is under way and takes its entries; whether that led anywhere."""
-        assert self._under_way is not None
-        (piece, work), self._under_way = self._under_way, None
+    def _make_here(self, piece: Piece) -> bool:
         try:
-            made = work.result()
+            made = piece.run()
         except OSError as error:
             _log.error("the log cannot be read at %d for its queues: %s", piece.start, error)
             return False
+        return self._take(piece, made)
+
+    def _told(self, made: EntryRuns | None) -> None:
+        if self._under_way is not None and not self._closed and self._end(made):
+            self._follow_soon()
+
+    def _end(self, made: EntryRuns | None) -> bool:
+        """Takes the entries of the piece that is under way; whether that led anywhere. None: it has to be begun again, here."""
+        assert self._under_way is not None
+        piece, self._under_way = self._under_way, None
+        if made is None:
+            again = self._store.dispatcher.next_piece(self._store.confirm_offset)
+            return again is not None and self._make_here(again)
+        return self._take(piece, made)
+
+    def _take(self, piece: Piece, made: EntryRuns) -> bool:
         if not self._store.dispatcher.fits(piece):
             return True  # the log was cut: from there on, then
         self._grown(self._store.dispatcher.take(piece, made))
         return self._store.dispatched_offset != piece.start
 
+    # -- the process
+
+    def _ready_helper(self) -> EntryProcess | None:
+        if self._helper is not None and not self._helper.is_alive:
+            self._helper = None
+        return self._helper if self._helper is not None and self._helper.is_free else None
+
+    def _count_piece(self) -> None:
+        """One more was made here. Many within a second: a process is worth it, unless it would take this one's processor."""
+        now_s = asyncio.get_running_loop().time()
+        if now_s - self._second_from_s > 1.0:
+            self._second_from_s, self._pieces = now_s, 0
+        self._pieces += 1
+        if self._pieces < PIECES_PER_S or self._helper is not None or now_s < self._helper_from_s:
+            return
+        self._helper_from_s = now_s + RETRY_S
+        if len(os.sched_getaffinity(0)) > 1:
+            try:
+                self._helper = EntryProcess(self._told)
+            except OSError as error:
+                _log.warning("queue entries are made here, no process can be started for it: %s", error)
+
     def close(self) -> None:
-        """Waits for a piece that is under way, and leaves the rest."""
+        """Leaves what is not done."""
         self._closed = True
         if self._due is not None:
             self._due.cancel()
-        if self._thread is not None:
-            self._thread.shutdown()
+        if self._helper is not None:
+            self._helper.close()

@@ -22,14 +22,14 @@ SHELLS: dict[str, tuple[str, ...]] = {
         "processors/effect_runner.py", "processors/log_watch.py", "processors/start_fold.py",
         "processors/last_resort.py", "processors/log_levels.py", "processors/namesrv_process.py", "processors/peers.py", "processors/outcome_publisher.py",
         "brokers/broker_process.py", "brokers/hand_over_work.py", "brokers/index_upkeep.py", "brokers/local_replica.py", "brokers/membership.py", "brokers/predecessor.py", "brokers/retention_task.py", "brokers/role_switch.py", "brokers/scrubber.py", "brokers/send_parts.py", "brokers/upkeep.py",
-        "brokers/replica/driver.py", "brokers/replica/hooks.py", "lakehouse/landing_job.py",
+        "brokers/replica/driver.py", "brokers/replica/hooks.py", "lakehouse/landing_job.py", "lakehouse/lander.py",
     ),
     "Kafka": (
         "events/producer.py", "processors/log_reader.py", "processors/topic_check.py", "processors/topic_identity.py", "brokers/event_reporter.py",
         "lakehouse/log_probe.py",
     ),
     "Spark and Delta": (
-        "lakehouse/session.py", "lakehouse/verify.py", "lakehouse/delta_tables.py", "lakehouse/bronze_log.py", "lakehouse/decisions.py",
+        "lakehouse/session.py", "lakehouse/verify.py", "lakehouse/lake.py", "lakehouse/delta_tables.py", "lakehouse/bronze_log.py", "lakehouse/decisions.py",
         "lakehouse/explain.py", "lakehouse/lake_check.py", "lakehouse/state_at.py",
     ),
     "sockets": (
@@ -43,7 +43,7 @@ SHELLS: dict[str, tuple[str, ...]] = {
         "processors/snapshots.py", "processors/snapshot_route.py", "processors/start_notes.py", "processors/own_identity.py", "processors/folder_lock.py", "brokers/boot.py", "brokers/identity_file.py",
         "brokers/ha/epoch_file.py", "brokers/log/checkpoint.py", "brokers/log/cold_query.py", "brokers/log/commit_log.py",
         "brokers/log/consume_queue.py", "brokers/log/disk.py", "brokers/log/dispatch.py", "brokers/log/json_files.py",
-        "brokers/log/disk_space.py", "brokers/log/group_commit.py", "brokers/log/log_folder.py", "brokers/log/index.py", "brokers/log/index_file.py", "brokers/log/next_file.py", "brokers/log/open_files.py", "brokers/log/patch.py", "brokers/log/queue_follower.py", "brokers/log/side_reader.py", "brokers/log/store.py", "brokers/log/trimming.py", "brokers/service/table_files.py", "brokers/service/table_writer.py", "brokers/service/kept_files.py", "lakehouse/status.py",
+        "brokers/log/disk_space.py", "brokers/log/entry_process.py", "brokers/log/entry_worker.py", "brokers/log/group_commit.py", "brokers/log/log_folder.py", "brokers/log/index.py", "brokers/log/index_file.py", "brokers/log/next_file.py", "brokers/log/open_files.py", "brokers/log/patch.py", "brokers/log/queue_follower.py", "brokers/log/side_reader.py", "brokers/log/store.py", "brokers/log/trimming.py", "brokers/service/table_files.py", "brokers/service/table_writer.py", "brokers/service/kept_files.py", "lakehouse/status.py",
         "lakehouse/writer_lock.py", "lakehouse/commit_lock.py",
     ),
     "the HTTP port": ("processors/http_front.py", "processors/controller_pages.py"),

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import random
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from brokers.log import dispatch, queue_follower
+from brokers.log.entry_process import EntryProcess
 from brokers.log.queue_follower import QueueFollower
 from brokers.log.store import MessageStore, StoreConfig
 from tests.support.brokers import until
@@ -19,11 +22,24 @@ from tests.unit.brokers.log.test_dispatch import entries
 FILE_BYTES = 64 * 1024
 
 
+NEVER = 1 << 30
+
+
 @pytest.fixture(autouse=True)
 def short_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dispatch, "PIECE_BYTES_MIN", 2_000)
     monkeypatch.setattr(dispatch, "PIECE_BYTES", 10_000)
     monkeypatch.setattr(queue_follower, "LAG_BYTES_MAX", 30_000)
+    monkeypatch.setattr(queue_follower, "HANDED_BYTES", 20_000)
+    monkeypatch.setattr(queue_follower, "PIECES_PER_S", NEVER)
+
+
+@pytest.fixture(params=["made here", "made by a process"])
+def where(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    if request.param == "made by a process":
+        monkeypatch.setattr(queue_follower, "PIECES_PER_S", 1)
+        monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {0, 1})
+    return request.param
 
 
 def opened(root: Path) -> MessageStore:
@@ -61,13 +77,24 @@ class Copy:
         self.store.append_raw(self.store.log_end, data)
         self.follower.confirmed(self.store.log_end)
 
+    async def with_process(self) -> EntryProcess:
+        """From the first piece on there is one."""
+        self.receive(15_000)
+        self.follower._now()
+        helper = self.follower._helper
+        assert helper is not None
+        await until(lambda: helper.is_free, "the process has loaded")
+        return helper
+
     def close(self) -> None:
         self.follower.close()
         self.store.close()
 
 
-async def test_the_queues_are_the_masters(tmp_path: Path, source: MessageStore) -> None:
+async def test_the_queues_are_the_masters(tmp_path: Path, source: MessageStore, where: str) -> None:
     copy, dice = Copy(tmp_path / "copy", source), random.Random(2)
+    if where == "made by a process":
+        await copy.with_process()
     while copy.store.log_end < source.log_end:
         copy.receive(dice.choice((50, 700, 9_000, 60_000)))
         if dice.random() < 0.3:
@@ -78,8 +105,10 @@ async def test_the_queues_are_the_masters(tmp_path: Path, source: MessageStore) 
     copy.close()
 
 
-async def test_the_lag_is_bounded(tmp_path: Path, source: MessageStore) -> None:
+async def test_the_lag_is_bounded(tmp_path: Path, source: MessageStore, where: str) -> None:
     copy = Copy(tmp_path / "copy", source)
+    if where == "made by a process":
+        await copy.with_process()
     while copy.store.log_end < source.log_end:
         copy.receive(60_000)
         copy.follower._now()
@@ -87,8 +116,10 @@ async def test_the_lag_is_bounded(tmp_path: Path, source: MessageStore) -> None:
     copy.close()
 
 
-async def test_catching_up_leaves_nothing_unread(tmp_path: Path, source: MessageStore) -> None:
+async def test_catching_up_leaves_nothing_unread(tmp_path: Path, source: MessageStore, where: str) -> None:
     copy = Copy(tmp_path / "copy", source)
+    if where == "made by a process":
+        await copy.with_process()
     while copy.store.log_end < source.log_end:
         copy.receive(60_000)
     copy.follower.catch_up()
@@ -97,12 +128,14 @@ async def test_catching_up_leaves_nothing_unread(tmp_path: Path, source: Message
     copy.close()
 
 
-async def test_a_cut_beside_a_piece(tmp_path: Path, source: MessageStore) -> None:
+async def test_a_cut_beside_a_piece(tmp_path: Path, source: MessageStore, monkeypatch: pytest.MonkeyPatch) -> None:
     """What was cut away is in no queue, though its entries were being made."""
+    monkeypatch.setattr(queue_follower, "PIECES_PER_S", 1)
     copy, other = Copy(tmp_path / "copy", source), opened(tmp_path / "other")
     for number in range(200):
         other.put(message("Other", number % 2, b"y" * 40), NOW_MS)
-    copy.receive(60_000)
+    await copy.with_process()
+    copy.receive(40_000)
     copy.follower._now()
     assert copy.follower._under_way is not None
     copy.store.truncate(0)
@@ -113,6 +146,46 @@ async def test_a_cut_beside_a_piece(tmp_path: Path, source: MessageStore) -> Non
     copy.follower.catch_up()
     assert {key: found for key, found in entries(copy.store).items() if found} == entries(other)
     copy.close(), other.close()
+
+
+@pytest.mark.parametrize("blow", [signal.SIGKILL, signal.SIGSTOP])
+async def test_a_process_that_dies_or_stands_still_costs_nothing_but_time(
+    tmp_path: Path, source: MessageStore, monkeypatch: pytest.MonkeyPatch, blow: signal.Signals
+) -> None:
+    monkeypatch.setattr(queue_follower, "PIECES_PER_S", 1)
+    copy = Copy(tmp_path / "copy", source)
+    helper = await copy.with_process()
+    os.kill(helper.pid, blow)
+    while copy.store.log_end < source.log_end:
+        copy.receive(60_000)
+    copy.follower.catch_up()
+    assert entries(copy.store) == entries(source)
+    assert not helper.is_alive and copy.follower._helper is None, "the next one is not started at once"
+    copy.close()
+
+
+async def test_a_process_that_dies_is_noticed_without_more_messages(
+    tmp_path: Path, source: MessageStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(queue_follower, "PIECES_PER_S", 1)
+    copy = Copy(tmp_path / "copy", source)
+    helper = await copy.with_process()
+    os.kill(helper.pid, signal.SIGSTOP)
+    copy.receive(25_000)
+    copy.follower._now()
+    assert copy.follower._under_way is not None
+    os.kill(helper.pid, signal.SIGKILL)
+    await until(lambda: copy.follower.lag_bytes < 2_000, "all but an unfinished message is readable")
+    copy.close()
+
+
+async def test_a_short_burst_starts_no_process(tmp_path: Path, source: MessageStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(queue_follower, "PIECES_PER_S", 4)
+    copy = Copy(tmp_path / "copy", source)
+    copy.receive(20_000)
+    copy.follower.catch_up()
+    assert copy.follower._helper is None
+    copy.close()
 
 
 async def test_own_messages_are_readable_at_once(tmp_path: Path) -> None:
