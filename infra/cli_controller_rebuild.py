@@ -11,8 +11,7 @@ import json
 import sys
 import time
 from collections.abc import Callable, Iterator
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from events.topics import COMMANDS_TOPIC, OUTCOMES_TOPIC
 from infra.cli_process import table_of
@@ -21,13 +20,17 @@ from infra.data_folder import DataFolder
 from infra.problems import EXIT_DONE, EXIT_USAGE, Problem
 from infra.topic_restore import FreshTopic
 
+if TYPE_CHECKING:
+    from lakehouse.lake import Lake
+
 PROGRESS_EVERY_S = 2.0
 
 
 def add_arguments(parser: argparse.ArgumentParser, verb: str) -> None:
     """Flags of the verb."""
     add_dir(parser)
-    parser.add_argument("--from-delta", type=Path, metavar="TABLES", required=True, help="folder of the landed tables")
+    parser.add_argument("--from-delta", metavar="TABLES", required=True, help="folder or URI of the landed tables")
+    parser.add_argument("--cluster", metavar="ID", help="whose history, where several clusters land in one place")
     parser.add_argument("--kafka", action="append", metavar="KEY=VALUE",
                         help="where the topic is made, e.g. bootstrap.servers=... (default: the Kafka of the cluster in --dir)")
     parser.add_argument("--topic", default=COMMANDS_TOPIC, metavar="NAME",
@@ -39,10 +42,12 @@ def add_arguments(parser: argparse.ArgumentParser, verb: str) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Prove, write, read back, prove again."""
     from lakehouse.errors import LakehouseError
+    from lakehouse.lake import open_lake
 
     say = _say_to_stderr if arguments.json else _say
     try:
-        document = rebuild(arguments.from_delta, kafka_of(arguments), arguments.topic, arguments.dry_run, say)
+        lake = open_lake(arguments.from_delta, arguments.cluster)
+        document = rebuild(lake, kafka_of(arguments), arguments.topic, arguments.dry_run, say)
     except LakehouseError as error:
         raise Problem(str(error), WAY_OUT_OF_BRONZE) from error
     print(json.dumps(document, indent=1) if arguments.json else "\n".join(lines_of(document)))
@@ -76,15 +81,15 @@ def kafka_of(arguments: argparse.Namespace) -> dict[str, str]:
 
 
 def rebuild(
-    tables_dir: Path, kafka: dict[str, str], topic: str, dry_run: bool, say: Callable[[str], None]
+    lake: Lake, kafka: dict[str, str], topic: str, dry_run: bool, say: Callable[[str], None]
 ) -> dict[str, Any]:
     """The whole work; gives what was found and done. Problem or LakehouseError when it cannot be done."""
     from lakehouse.bronze_log import BronzeLog
 
-    commands, outcomes = BronzeLog(tables_dir, COMMANDS_TOPIC), BronzeLog(tables_dir, OUTCOMES_TOPIC)
+    commands, outcomes = BronzeLog(lake, COMMANDS_TOPIC), BronzeLog(lake, OUTCOMES_TOPIC)
     commands.require_whole()
     if not commands.end:
-        raise Problem(f"no commands have landed in {tables_dir}", "Name the folder of the tables with --from-delta.")
+        raise Problem(f"no commands have landed in {lake.root}", "Name the folder of the tables with --from-delta.")
     outcomes.require_whole()
     restored = [(FreshTopic(kafka, topic), commands)]
     if topic == COMMANDS_TOPIC:

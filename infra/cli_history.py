@@ -9,16 +9,13 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from infra.cli_up import add_dir
-from infra.data_folder import DataFolder
+from infra.lake_arguments import add_lake_arguments, lake_of
 from infra.problems import EXIT_DONE, EXIT_USAGE, Problem
 
 
 def add_arguments(parser: argparse.ArgumentParser, verb: str) -> None:
     """Flags of the four questions."""
-    add_dir(parser)
-    parser.add_argument("--tables", type=Path, metavar="FOLDER", help="tables outside a data folder (then --dir is not read)")
-    parser.add_argument("--json", action="store_true", help="one JSON document")
+    add_lake_arguments(parser)
     if verb in ("explain", "history"):
         parser.add_argument("broker_set", metavar="SET", help="name of the broker set, e.g. broker-a",
                             **({"nargs": "?"} if verb == "history" else {}))
@@ -32,14 +29,9 @@ def run(arguments: argparse.Namespace) -> int:
     """Ask; LakehouseErrors become one line."""
     from lakehouse.errors import LakehouseError
 
-    folder = DataFolder(arguments.dir.absolute())
-    tables = arguments.tables or folder.tables
-    if arguments.tables is None:
-        folder.require()
-    if not tables.exists():
-        raise Problem(f"no tables in {tables}", "Start the landing job ('regent up --land', or 'regent land'), or name another --dir.")
+    lake = lake_of(arguments)
     try:
-        return _ANSWERS[arguments.verb](tables, arguments)
+        return _ANSWERS[arguments.verb](lake, arguments)
     except LakehouseError as error:
         raise Problem(str(error), "'regent status' shows how far the landing job is.") from error
 
@@ -49,24 +41,24 @@ def _show(model: dict[str, Any], text: str, arguments: argparse.Namespace) -> in
     return EXIT_DONE
 
 
-def _explain(tables: Path, arguments: argparse.Namespace) -> int:
+def _explain(lake: Any, arguments: argparse.Namespace) -> int:
     from lakehouse import explain, explain_text
 
-    model = explain.explain(tables, arguments.broker_set, arguments.epoch)
+    model = explain.explain(lake, arguments.broker_set, arguments.epoch)
     return _show(model, explain_text.explain_text(model), arguments)
 
 
-def _history(tables: Path, arguments: argparse.Namespace) -> int:
+def _history(lake: Any, arguments: argparse.Namespace) -> int:
     from lakehouse import decisions
 
-    model = decisions.history(tables, arguments.broker_set)
+    model = decisions.history(lake, arguments.broker_set)
     return _show(model, decisions.history_text(model), arguments)
 
 
-def _state(tables: Path, arguments: argparse.Namespace) -> int:
+def _state(lake: Any, arguments: argparse.Namespace) -> int:
     from lakehouse import state_at
 
-    model = state_at.state_at(tables, **moment_of(arguments.at))
+    model = state_at.state_at(lake, **moment_of(arguments.at))
     return _show(model, state_at.state_text(model), arguments)
 
 
@@ -86,7 +78,7 @@ def moment_of(text: str | None) -> dict[str, int]:
     return {"at_ms": int(moment.timestamp() * 1000)}
 
 
-def _verify(tables: Path, arguments: argparse.Namespace) -> int:
+def _verify(lake: Any, arguments: argparse.Namespace) -> int:
     from infra import jar_store, waiting
     from infra.java import find_java
     from lakehouse import verify
@@ -97,7 +89,7 @@ def _verify(tables: Path, arguments: argparse.Namespace) -> int:
         noise = Path(scratch) / "spark.log"
         settings = SparkSettings(jars, Path(scratch), java_home=java.home, jvm_log=noise)
         with waiting.told("Spark starts and folds every landed command, some tens of seconds and more with the history"):
-            verdict = verify.verify(tables, settings)
+            verdict = verify.verify(lake, settings)
     _show(verdict.as_dict(), verdict.text(), arguments)
     return verdict.exit_code
 

@@ -124,7 +124,7 @@ def make_plan(folder: DataFolder, cluster_id: str, options: ClusterOptions, java
     advertised = tuple(advertise for _, advertise in controllers)
     plan = [*kafka_specs, *_controllers(folder, cluster_id, options, names, controllers, http, kafka), name_server]
     if options.land:
-        plan.append(_land(folder, kafka, java_home, jars))
+        plan.append(_land(folder, cluster_id, kafka, java_home, jars))
     for number in range(1, options.replicas + 1):
         plan.append(_broker(folder, number, ports, advertised, (name_server.config["listen"],), kafka))
     return ClusterPlan(tuple(_placed(spec, options) for spec in plan), kafka, advertised, (f"{ports.advertise_host}:{first}",), first)
@@ -187,9 +187,9 @@ def _controllers(
     ]
 
 
-def _land(folder: DataFolder, kafka: dict[str, str], java_home: Path, jars: Path) -> ProcessSpec:
+def _land(folder: DataFolder, cluster_id: str, kafka: dict[str, str], java_home: Path, jars: Path) -> ProcessSpec:
     config = {
-        "tables_dir": str(folder.tables), "checkpoint_dir": str(folder.data_of("land") / "checkpoints"),
+        "cluster_id": cluster_id, "tables_dir": str(folder.tables), "checkpoint_dir": str(folder.data_of("land") / "checkpoints"),
         "jars_dir": str(jars), "java_home": str(java_home), "kafka": kafka,
     }
     return ProcessSpec("land", "land", config, ())

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from deltalake.exceptions import DeltaError
 
-from lakehouse.delta_tables import milliseconds, open_table
+from lakehouse.delta_tables import milliseconds, open_table, own_rows
 from lakehouse.errors import LakehouseError
+from lakehouse.lake import Lake
 from lakehouse.tables import BRONZE
 
 RECORDS_AT_ONCE = 20_000
@@ -34,13 +34,15 @@ class LandedRecord:
 
 
 class BronzeLog:
-    """Partition `partition` of `topic`. Reads the table as it was when this was made."""
+    """Partition `partition` of a cluster's `topic`. Reads the table as it was when this was made."""
 
-    def __init__(self, tables_dir: Path, topic: str, partition: int = 0) -> None:
+    def __init__(self, lake: Lake, topic: str, partition: int = 0) -> None:
         self._topic = topic
         try:
-            self._rows = open_table(tables_dir, BRONZE).to_pyarrow_dataset()
+            self._rows = open_table(lake, BRONZE).to_pyarrow_dataset()
             self._mine = (pc.field("topic") == topic) & (pc.field("partition") == partition)
+            for column, _, value in own_rows(lake):
+                self._mine = self._mine & (pc.field(column) == value)
             offsets = self._rows.to_table(columns=["offset"], filter=self._mine)["offset"]
         except (DeltaError, OSError, pa.ArrowException) as error:
             raise LakehouseError(f"bronze of {topic} cannot be read: {error}") from error

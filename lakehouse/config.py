@@ -25,6 +25,8 @@ class LandConfig(BaseModel):
 
     kafka: dict[str, str]
     """Client settings as librdkafka spells them; `bootstrap.servers` is required."""
+    cluster_id: str | None = None
+    """Whose log it is; None: what record 0 says. Another cluster's log is refused."""
     tables_dir: Path
     checkpoint_dir: Path
     jars_dir: Path

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from pathlib import Path
 from typing import Any
 
 import pyarrow.compute as pc
@@ -18,6 +17,7 @@ from events.topics import COMMANDS_TOPIC
 from lakehouse import wording
 from lakehouse.delta_tables import Filters, milliseconds, read
 from lakehouse.errors import NotLanded
+from lakehouse.lake import Lake
 from lakehouse.tables import BRONZE, DECISIONS, TableSpec
 
 Row = dict[str, Any]
@@ -31,20 +31,20 @@ def first_by_command(rows: Iterable[Row]) -> list[Row]:
     return [found[offset] for offset in sorted(found)]
 
 
-def decision_rows(tables_dir: Path, filters: Filters = (), table: TableSpec = DECISIONS) -> list[Row]:
+def decision_rows(lake: Lake, filters: Filters = (), table: TableSpec = DECISIONS) -> list[Row]:
     """The decisions that match, one per command."""
-    return first_by_command(read(tables_dir, table, filters=filters).to_pylist())
+    return first_by_command(read(lake, table, filters=filters).to_pylist())
 
 
-def broker_sets(tables_dir: Path) -> list[str]:
+def broker_sets(lake: Lake) -> list[str]:
     """Names of all broker sets that a decision was ever made about."""
-    names = read(tables_dir, DECISIONS, columns=["broker_name"])["broker_name"]
+    names = read(lake, DECISIONS, columns=["broker_name"])["broker_name"]
     return sorted(name for name in pc.unique(names).to_pylist() if name is not None)
 
 
-def require_set(tables_dir: Path, broker_name: str) -> None:
+def require_set(lake: Lake, broker_name: str) -> None:
     """Raise `NotLanded` with the known names when no decision names the set."""
-    known = broker_sets(tables_dir)
+    known = broker_sets(lake)
     if broker_name not in known:
         raise NotLanded(
             f"no decision about broker set {broker_name} has landed; "
@@ -52,25 +52,25 @@ def require_set(tables_dir: Path, broker_name: str) -> None:
         )
 
 
-def command_times(tables_dir: Path) -> Mapping[int, int]:
+def command_times(lake: Lake) -> Mapping[int, int]:
     """When the log took each command, ms since 1970-01-01 UTC by the log's timestamp."""
     filters = [("topic", "=", COMMANDS_TOPIC)]
-    rows = read(tables_dir, BRONZE, columns=["offset", "timestamp"], filters=filters)
+    rows = read(lake, BRONZE, columns=["offset", "timestamp"], filters=filters)
     times = zip(rows["offset"].to_pylist(), milliseconds(rows["timestamp"]), strict=True)
     return {offset: at_ms for offset, at_ms in times if at_ms is not None}
 
 
-def history(tables_dir: Path, broker_name: str | None = None) -> dict[str, Any]:
+def history(lake: Lake, broker_name: str | None = None) -> dict[str, Any]:
     """
     Every decision about a set, refusals included; about everything when no set is named.
 
     Raises `NotLanded` for a set that is not known.
     """
     if broker_name is not None:
-        require_set(tables_dir, broker_name)
+        require_set(lake, broker_name)
     filters = [] if broker_name is None else [("broker_name", "=", broker_name)]
-    times = command_times(tables_dir)
-    rows = decision_rows(tables_dir, filters)
+    times = command_times(lake)
+    rows = decision_rows(lake, filters)
     return {"broker_name": broker_name, "decisions": [_entry(row, times) for row in rows]}
 
 
@@ -97,14 +97,14 @@ def result_text(entry: Mapping[str, Any]) -> str:
     return "accepted" if entry["accepted"] else f"refused: {entry['refusal']} ({entry['code']})"
 
 
-def outcome_counts(tables_dir: Path) -> dict[str, Any]:
+def outcome_counts(lake: Lake) -> dict[str, Any]:
     """
     How often each kind of outcome stands in Delta.
 
     `commands`: kind -> accepted; `refusals`: refusal -> count; `changes`: kind -> count;
     `elections`: cause -> won; `shrinks`, `expands`: alterations that a member left, joined.
     """
-    rows = decision_rows(tables_dir)
+    rows = decision_rows(lake)
     accepted = [row for row in rows if row["accepted"]]
     changes = [change for row in rows for change in wording.changes_of(row["changes"])]
     won = (

@@ -8,75 +8,81 @@ them and for asking them how far they are. Appending is Spark's part (`landing_j
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import deltalake
 import pyarrow as pa
 import pyarrow.compute as pc
-from deltalake.exceptions import DeltaError, TableNotFoundError
+from deltalake.exceptions import DeltaError
 
-from lakehouse.errors import LakehouseError, NotLanded
+from lakehouse.errors import LakehouseError
 from lakehouse.high_water import HighWater
-from lakehouse.tables import TABLE_PROPERTIES, TABLES, TableSpec
+from lakehouse.lake import Lake, open_delta, require_clusters
+from lakehouse.tables import CLUSTER_ID, TABLE_PROPERTIES, TABLES, TableSpec
 
 # (column, operator, value), all of which must hold; see `deltalake.DeltaTable.to_pyarrow_table`.
 Filters = Sequence[tuple[str, str, Any]]
 
 
-def table_path(tables_dir: Path, table: TableSpec) -> Path:
-    """Where a table lies."""
-    return tables_dir / table.name
-
-
-def ensure_tables(tables_dir: Path) -> int:
+def ensure_tables(lake: Lake, tables: Sequence[TableSpec] = TABLES) -> int:
     """
     Make what is missing of the catalogue, return the number of tables made.
 
     An older table gets the columns that it lacks. Raises `LakehouseError` when a table has a
-    column of another type.
+    column of another type, or was made by a release that did not keep clusters apart.
     """
     made = 0
-    for table in TABLES:
-        path = table_path(tables_dir, table)
-        if not deltalake.DeltaTable.is_deltatable(str(path)):
+    options = dict(lake.storage_options) or None
+    for table in tables:
+        uri = lake.uri(table)
+        if not deltalake.DeltaTable.is_deltatable(uri, storage_options=options):
             deltalake.DeltaTable.create(
-                str(path),
+                uri,
                 table.schema,
                 partition_by=list(table.partition_by) or None,
                 description=table.meaning,
                 configuration=dict(TABLE_PROPERTIES),
+                mode="ignore",  # another cluster's job may make it at the same moment
+                storage_options=options,
             )
             made += 1
         else:
-            _bring_up(deltalake.DeltaTable(str(path)), table)
+            _bring_up(open_delta(lake, table), table)
     return made
 
 
-def open_table(tables_dir: Path, table: TableSpec) -> deltalake.DeltaTable:
-    """The table as it is now. Raises `NotLanded` when there is none."""
-    path = table_path(tables_dir, table)
-    try:
-        return deltalake.DeltaTable(str(path))
-    except TableNotFoundError as error:
-        raise NotLanded(f"no table {table.name} in {tables_dir}: has `regent land` run?") from error
+def open_table(lake: Lake, table: TableSpec) -> deltalake.DeltaTable:
+    """
+    The table as it is now, with the rows of all clusters: see `own_rows`.
+
+    Raises `NotLanded` when there is none, `LakehouseError` when it cannot be read or is one of old.
+    """
+    found = open_delta(lake, table)
+    require_clusters(found, table)
+    return found
+
+
+def own_rows(lake: Lake) -> list[tuple[str, str, Any]]:
+    """The filter for the rows of the lake's cluster; none when it is of no cluster."""
+    return [] if lake.cluster_id is None else [(CLUSTER_ID, "=", lake.cluster_id)]
 
 
 def read(
-    tables_dir: Path,
+    lake: Lake,
     table: TableSpec,
     *,
     columns: Sequence[str] | None = None,
     filters: Filters = (),
 ) -> pa.Table:
-    """Rows of a table, in the order of landing. Raises `NotLanded`, `LakehouseError`."""
+    """The cluster's rows of a table, in the order of landing. Raises `NotLanded`, `LakehouseError`."""
     partition, offset = table.partition_column, table.offset_column
     wanted = list(columns or table.schema.names)
-    order = [name for name in ("topic", partition, offset) if name in table.schema.names]
+    places = (*(() if lake.cluster_id else (CLUSTER_ID,)), "topic", partition, offset)
+    order = [name for name in dict.fromkeys(places) if name in table.schema.names]
     needed = list(dict.fromkeys((*wanted, *order)))
     try:
-        found = open_table(tables_dir, table).to_pyarrow_table(
-            columns=needed, filters=list(filters) or None
+        found = open_table(lake, table).to_pyarrow_table(
+            columns=needed, filters=[*own_rows(lake), *filters] or None
         )
     except (DeltaError, OSError, pa.ArrowException) as error:
         raise LakehouseError(f"table {table.name} cannot be read: {error}") from error
@@ -89,12 +95,12 @@ def milliseconds(times: pa.ChunkedArray) -> list[int | None]:
     return list(pc.cast(whole, pa.int64()).to_pylist())
 
 
-def high_water(tables_dir: Path, table: TableSpec) -> HighWater:
-    """How far the table is, from its own rows."""
+def high_water(lake: Lake, table: TableSpec) -> HighWater:
+    """How far the table is with the lake's cluster, from its own rows."""
     names = [table.partition_column, table.offset_column]
     if table.topic is None:
         names.insert(0, "topic")
-    found = read(tables_dir, table, columns=names)
+    found = read(lake, table, columns=names)
     last = found.group_by(names[:-1]).aggregate([(names[-1], "max")]).to_pylist()
     marks = {
         (row.get("topic", table.topic), row[names[-2]]): row[f"{names[-1]}_max"] for row in last
@@ -102,35 +108,36 @@ def high_water(tables_dir: Path, table: TableSpec) -> HighWater:
     return HighWater(marks)
 
 
-def high_waters(tables_dir: Path, tables: Sequence[TableSpec]) -> Mapping[str, HighWater]:
+def high_waters(lake: Lake, tables: Sequence[TableSpec]) -> Mapping[str, HighWater]:
     """How far each of the tables is, by table name."""
-    return {table.name: high_water(tables_dir, table) for table in tables}
+    return {table.name: high_water(lake, table) for table in tables}
 
 
-def bronze_value(tables_dir: Path, bronze: TableSpec, topic: str, offset: int) -> bytes | None:
+def bronze_value(lake: Lake, bronze: TableSpec, topic: str, offset: int) -> bytes | None:
     """The value bytes of one record of partition 0, None if it has not landed."""
     filters = [("topic", "=", topic), ("partition", "=", 0), ("offset", "=", offset)]
-    rows = read(tables_dir, bronze, columns=["value"], filters=filters)
+    rows = read(lake, bronze, columns=["value"], filters=filters)
     return rows["value"][0].as_py() if rows.num_rows else None
 
 
 def active_files(
-    tables_dir: Path, table: TableSpec, partition_column: str, values: Sequence[str]
+    lake: Lake, table: TableSpec, partition_column: str, values: Sequence[str]
 ) -> dict[str, list[str]]:
-    """The files that make up the table now, per value of its partition column."""
-    found = open_table(tables_dir, table)
+    """The files that hold the cluster's rows now, per value of a partition column."""
+    found, own = open_table(lake, table), own_rows(lake)
     return {
-        value: found.file_uris(file_pruning_predicate=[(partition_column, "=", value)])
+        value: found.file_uris(file_pruning_predicate=[*own, (partition_column, "=", value)])
         for value in values
     }
 
 
-def count_rows(tables_dir: Path, table: TableSpec) -> int:
-    """Number of rows of a table."""
-    return int(read(tables_dir, table, columns=[table.offset_column]).num_rows)
+def count_rows(lake: Lake, table: TableSpec) -> int:
+    """Number of the cluster's rows in a table."""
+    return int(read(lake, table, columns=[table.offset_column]).num_rows)
 
 
 def _bring_up(found: deltalake.DeltaTable, table: TableSpec) -> None:
+    require_clusters(found, table)
     wanted = deltalake.Schema.from_arrow(table.schema)
     present = {field.name: field for field in found.schema().fields}
     missing = [field for field in wanted.fields if field.name not in present]

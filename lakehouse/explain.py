@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from lakehouse import wording
@@ -18,6 +17,7 @@ from lakehouse.decisions import Row, command_times, decision_rows, require_set
 from lakehouse.delta_tables import read
 from lakehouse.errors import NotLanded
 from lakehouse.gold_failovers import CLOCK_SLACK_MS
+from lakehouse.lake import Lake
 from lakehouse.tables import BY_NAME, ELECTIONS
 
 PHASES = ("detected", "probed", "received", "appended", "applied", "answered", "notified")
@@ -40,14 +40,14 @@ class _Sources:
     times: Mapping[int, int]
 
 
-def explain(tables_dir: Path, broker_name: str, epoch: int | None = None) -> dict[str, Any]:
+def explain(lake: Lake, broker_name: str, epoch: int | None = None) -> dict[str, Any]:
     """
     Every election of a set, or the one that began master epoch `epoch`.
 
     Raises `NotLanded` for a set or an epoch that is not known.
     """
-    require_set(tables_dir, broker_name)
-    sources = _sources(tables_dir, broker_name)
+    require_set(lake, broker_name)
+    sources = _sources(lake, broker_name)
     elections = [_election(i, sources) for i in range(len(sources.elections))]
     if epoch is not None:
         known = [e["result"]["master_epoch"] for e in elections if e["result"]]
@@ -60,18 +60,18 @@ def explain(tables_dir: Path, broker_name: str, epoch: int | None = None) -> dic
     return {"broker_name": broker_name, "elections": elections}
 
 
-def _sources(tables_dir: Path, broker_name: str) -> _Sources:
+def _sources(lake: Lake, broker_name: str) -> _Sources:
     here = [("broker_name", "=", broker_name)]
-    commands = read(tables_dir, BY_NAME["silver/elect_master"], filters=here).to_pylist()
+    commands = read(lake, BY_NAME["silver/elect_master"], filters=here).to_pylist()
     return _Sources(
-        elections=decision_rows(tables_dir, here, ELECTIONS),
+        elections=decision_rows(lake, here, ELECTIONS),
         commands={row["log_offset"]: row for row in commands},
-        decisions=decision_rows(tables_dir, here),
+        decisions=decision_rows(lake, here),
         events={
-            name: read(tables_dir, BY_NAME[f"silver/{name}"], filters=here).to_pylist()
+            name: read(lake, BY_NAME[f"silver/{name}"], filters=here).to_pylist()
             for name in EVENT_TABLES
         },
-        times=command_times(tables_dir),
+        times=command_times(lake),
     )
 
 

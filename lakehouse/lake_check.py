@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -24,6 +23,7 @@ from lakehouse.bronze_log import BronzeLog, LandedRecord
 from lakehouse.delta_tables import read
 from lakehouse.invariant_rows import CounterExample, Decided, Reported, Row
 from lakehouse.invariants import BY_NAME, INVARIANTS, Watch
+from lakehouse.lake import Lake
 from lakehouse.landing import KEPT_FOR_EVER
 from lakehouse.tables import BRONZE
 
@@ -74,11 +74,11 @@ class Report:
         return "\n".join(lines)
 
 
-def check(tables_dir: Path) -> Report:
+def check(lake: Lake) -> Report:
     """Read all that has landed and judge it. Raises `NotLanded`, `LakehouseError` when bronze cannot be read."""
     report, watch = Report(), Watch()
-    commands, outcomes = BronzeLog(tables_dir, COMMANDS_TOPIC), BronzeLog(tables_dir, OUTCOMES_TOPIC)
-    events = {number: BronzeLog(tables_dir, BROKER_EVENTS_TOPIC, number) for number in _partitions(tables_dir)}
+    commands, outcomes = BronzeLog(lake, COMMANDS_TOPIC), BronzeLog(lake, OUTCOMES_TOPIC)
+    events = {number: BronzeLog(lake, BROKER_EVENTS_TOPIC, number) for number in _partitions(lake)}
     _add_gaps(report, COMMANDS_TOPIC, 0, commands)
     _add_gaps(report, OUTCOMES_TOPIC, 0, outcomes)
     for row in decided_rows(commands, outcomes, report):
@@ -139,8 +139,8 @@ def _add_gaps(report: Report, topic: str, partition: int, log: BronzeLog) -> Non
     ]
 
 
-def _partitions(tables_dir: Path) -> list[int]:
-    found = read(tables_dir, BRONZE, columns=["partition"], filters=[("topic", "=", BROKER_EVENTS_TOPIC)])
+def _partitions(lake: Lake) -> list[int]:
+    found = read(lake, BRONZE, columns=["partition"], filters=[("topic", "=", BROKER_EVENTS_TOPIC)])
     return sorted(pc.unique(found["partition"]).to_pylist())
 
 

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from events.topics import TOPICS
 from lakehouse.high_water import HighWater, Partition, check_no_hole
 from lakehouse.rows import LogRecord, Row, silver_rows
-from lakehouse.tables import BRONZE, BY_NAME, TIMESTAMP, TableSpec
+from lakehouse.tables import BRONZE, BY_NAME, CLUSTER_ID, TIMESTAMP, TableSpec
 
 # What a batch holds, as Spark's Kafka source names it.
 BATCH_COLUMNS = ("topic", "partition", "offset", "timestamp", "timestampType", "key", "value")
@@ -45,9 +45,11 @@ def last_positions(batch: pa.Table) -> dict[Partition, int]:
     return {partition: max(offsets) for partition, offsets in positions(batch).items()}
 
 
-def bronze_rows(batch: pa.Table, mark: HighWater, batch_id: int, landed_at: datetime) -> pa.Table:
+def bronze_rows(
+    cluster_id: str, batch: pa.Table, mark: HighWater, batch_id: int, landed_at: datetime
+) -> pa.Table:
     """
-    The rows of the batch that bronze does not have yet.
+    The rows of the batch that bronze does not have yet of this cluster.
 
     `batch` is in log order. Raises `LandingGap` when a record is missing before one of them.
     """
@@ -57,6 +59,7 @@ def bronze_rows(batch: pa.Table, mark: HighWater, batch_id: int, landed_at: date
     new = batch.filter(_new_to(mark, batch))
     count = new.num_rows
     columns = {
+        CLUSTER_ID: pa.array([cluster_id] * count, pa.string()),
         "topic": new["topic"],
         "partition": new["partition"],
         "offset": new["offset"],
@@ -71,7 +74,7 @@ def bronze_rows(batch: pa.Table, mark: HighWater, batch_id: int, landed_at: date
 
 
 def silver_tables(
-    batch: pa.Table, tables: Sequence[TableSpec], marks: Mapping[str, HighWater]
+    cluster_id: str, batch: pa.Table, tables: Sequence[TableSpec], marks: Mapping[str, HighWater]
 ) -> dict[str, pa.Table]:
     """
     The rows that `tables` do not have yet, by table name; tables without any are left out.
@@ -81,7 +84,7 @@ def silver_tables(
     names = {table.name for table in tables}
     topics = {table.topic for table in tables}
     found: dict[str, list[Row]] = {}
-    for record in _records(batch, None if None in topics else topics):
+    for record in _records(cluster_id, batch, None if None in topics else topics):
         for name, row in silver_rows(record):
             if name in names and marks[name].is_new(
                 (record.topic, record.partition), record.offset
@@ -93,11 +96,13 @@ def silver_tables(
     }
 
 
-def _records(batch: pa.Table, topics: Collection[str | None] | None) -> Iterator[LogRecord]:
+def _records(
+    cluster_id: str, batch: pa.Table, topics: Collection[str | None] | None
+) -> Iterator[LogRecord]:
     names = ("topic", "partition", "offset", "timestamp", "value")
     for values in zip(*(batch.column(name).to_pylist() for name in names), strict=True):
         if topics is None or values[0] in topics:
-            yield LogRecord(*values)
+            yield LogRecord(cluster_id, *values)
 
 
 def _new_to(mark: HighWater, batch: pa.Table) -> pa.Array | pa.ChunkedArray:

@@ -3,7 +3,7 @@ The landing job: Kafka -> Spark Structured Streaming -> Delta.
 
 Responsible for starting Spark, running two queries over all topics and stopping them:
 `first` appends bronze and decisions, `details` all other silver tables, so that a burst of broker
-events never delays the row a person waits for. What is appended is decided in `landing`.
+events never delays the row a person waits for. Batches are appended by `lander`.
 Refuses to know what records mean.
 """
 
@@ -15,138 +15,28 @@ import shutil
 import signal
 import threading
 import time
-from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-
 from events.topics import TOPICS
-from lakehouse import delta_tables, landing, log_probe, writer_lock
+from lakehouse import delta_tables, log_probe, writer_lock
 from lakehouse.checkpoint import finished_offsets
 from lakehouse.config import LandConfig
 from lakehouse.errors import LakehouseError
-from lakehouse.high_water import HighWater, next_offsets
+from lakehouse.high_water import HighWater
 from lakehouse.kafka_settings import spark_options
+from lakehouse.lake import Lake, lake_at
+from lakehouse.lander import DETAILS, FIRST, Lander
 from lakehouse.session import build_session, stop_session
 from lakehouse.status import StatusFile
-from lakehouse.tables import (
-    BRONZE,
-    BY_NAME,
-    DECISIONS,
-    DETAIL_TABLES,
-    TABLES,
-    UNREADABLE,
-    TableSpec,
-)
+from lakehouse.tables import BRONZE, DECISIONS, TABLES
 
 log = logging.getLogger(__name__)
 
-# Names of the two queries, and of their checkpoints.
-FIRST, DETAILS = "first", "details"
 TOPIC_NAMES = tuple(spec.name for spec in TOPICS)
-DETAIL_APPENDS_AT_ONCE = 1
 WATCH_S = 0.2
 STATUS_EVERY_S = 2.0
-STOP_WAIT_S = 60.0
 ERROR_CHARS_MAX = 2_000
-
-
-class Lander:
-    """
-    Appends batches to the tables; one per process.
-
-    Invariants: a mark is raised only after its append is committed; after any error nothing is
-    appended any more, because an append whose answer was lost may have happened.
-    """
-
-    def __init__(self, tables_dir: Path, marks: Mapping[str, HighWater], status: StatusFile) -> None:
-        self._tables_dir = tables_dir
-        self._marks = marks
-        self._status = status
-        # One pool each: a decision must not queue behind the appends of broker events.
-        self._appends = {
-            FIRST: ThreadPoolExecutor(2, thread_name_prefix="append-first"),
-            DETAILS: ThreadPoolExecutor(DETAIL_APPENDS_AT_ONCE, thread_name_prefix="append"),
-        }
-        self._gates = {FIRST: threading.Lock(), DETAILS: threading.Lock()}
-        self.closed = False
-        self.failure: BaseException | None = None
-
-    def land_first(self, batch: Any, batch_id: int) -> None:
-        """Take one micro-batch into bronze and decisions."""
-        self._land(FIRST, batch, batch_id)
-
-    def land_details(self, batch: Any, batch_id: int) -> None:
-        """Take one micro-batch into all other silver tables."""
-        self._land(DETAILS, batch, batch_id)
-
-    def close(self) -> None:
-        """Wait for batches at work; later ones are refused and come again after a restart."""
-        held = [gate for gate in self._gates.values() if gate.acquire(timeout=STOP_WAIT_S)]
-        self.closed = True
-        for gate in held:
-            gate.release()
-        for pool in self._appends.values():
-            pool.shutdown()
-
-    def _land(self, query: str, batch: Any, batch_id: int) -> None:
-        with self._gates[query]:
-            try:
-                if self.closed or self.failure is not None:
-                    raise LakehouseError("the landing job is stopping")
-                self._take(query, batch, batch_id)
-            except BaseException as error:
-                # Logged here: what Spark makes of an error in a callback can hide its cause.
-                if not self.closed:
-                    self.failure = self.failure or error
-                    log.error("batch %d of %s failed: %s", batch_id, query, error)
-                raise
-
-    def _take(self, query: str, batch: Any, batch_id: int) -> None:
-        began = time.monotonic()
-        rows = landing.in_log_order(batch.select(*landing.BATCH_COLUMNS).toArrow())
-        if query == FIRST:
-            new = self._first_tables(rows, batch_id)
-        else:
-            new = landing.silver_tables(rows, DETAIL_TABLES, self._marks)
-        self._append_all(query, batch.sparkSession, new)
-        last = landing.last_positions(rows)
-        for table in ((BRONZE, DECISIONS) if query == FIRST else DETAIL_TABLES):
-            taken = (p for p in last.items() if table.topic in (None, p[0][0]))
-            self._marks[table.name].raise_to(taken)
-        count = sum(table.num_rows for table in new.values())
-        taken_ms = round((time.monotonic() - began) * 1000)
-        which = "landed" if query == FIRST else "detailed"
-        self._status.batch_done(which, next_offsets(last), count, taken_ms)
-        for table in (t for t in (UNREADABLE,) if t.name in new):
-            log.warning("%d records are unreadable, see %s", new[table.name].num_rows, table.name)
-        log.debug("%s batch %d: %d rows in %d ms", query, batch_id, count, taken_ms)
-
-    def _first_tables(self, rows: pa.Table, batch_id: int) -> dict[str, pa.Table]:
-        mark = self._marks[BRONZE.name]
-        bronze = landing.bronze_rows(rows, mark, batch_id, datetime.now(UTC))
-        new = landing.silver_tables(rows, (DECISIONS,), self._marks)
-        return {BRONZE.name: bronze, **new} if bronze.num_rows else new
-
-    def _append_all(self, query: str, spark: Any, new: Mapping[str, pa.Table]) -> None:
-        """Append to several tables at a time: most of an append is waiting for its commit."""
-        jobs = [
-            self._appends[query].submit(append, spark, self._tables_dir, BY_NAME[name], rows)
-            for name, rows in new.items()
-        ]
-        errors = [error for job in jobs if (error := job.exception()) is not None]
-        if errors:
-            raise errors[0]
-
-
-def append(spark: Any, tables_dir: Path, table: TableSpec, rows: pa.Table) -> None:
-    """Append rows to one table, in one commit with one file per partition."""
-    path = str(delta_tables.table_path(tables_dir, table))
-    frame = spark.createDataFrame(rows).coalesce(1)
-    frame.write.format("delta").mode("append").partitionBy(*table.partition_by).save(path)
 
 
 def start_query(spark: Any, config: LandConfig, name: str, take: Any, trigger_ms: int) -> Any:
@@ -232,29 +122,29 @@ def _land_locked(
         tell(f"Spark is up after {time.monotonic() - began:.1f} s, warming up")
         _warm_up(spark, scratch)
         log_probe.wait_for_topics(config.kafka, TOPIC_NAMES, stopped=stop.is_set, tell=tell)
-        if stop.is_set():
+        cluster_id = log_probe.wait_for_cluster(config.kafka, config.cluster_id, stopped=stop.is_set, tell=tell)
+        if cluster_id is None:
             return
-        made = delta_tables.ensure_tables(config.tables_dir)
-        marks = delta_tables.high_waters(config.tables_dir, TABLES)
-        _check_log(config, marks[BRONZE.name])
+        lake = lake_at(config.tables_dir, cluster_id)
+        made = delta_tables.ensure_tables(lake)
+        marks = delta_tables.high_waters(lake, TABLES)
+        _check_log(config, lake, marks[BRONZE.name])
         status.update(
             landed=finished_offsets(config.checkpoint_dir / FIRST),
             detailed=finished_offsets(config.checkpoint_dir / DETAILS),
         )
-        tell(f"{len(TABLES)} tables, {made} of them new; starting queries")
-        _run_queries(spark, config, Lander(config.tables_dir, marks, status), status, stop, began)
+        tell(f"cluster {cluster_id}: {len(TABLES)} tables, {made} of them new; starting queries")
+        _run_queries(spark, config, Lander(lake, marks, status), status, stop, began)
     finally:
         tell("stopping Spark")
         stop_session(spark)
 
 
-def _check_log(config: LandConfig, mark: HighWater) -> None:
+def _check_log(config: LandConfig, lake: Lake, mark: HighWater) -> None:
     log_probe.check_same_log(
         config.kafka,
         mark,
-        lambda offset: delta_tables.bronze_value(
-            config.tables_dir, BRONZE, log_probe.COMMANDS_TOPIC, offset
-        ),
+        lambda offset: delta_tables.bronze_value(lake, BRONZE, log_probe.COMMANDS_TOPIC, offset),
     )
 
 

@@ -1,8 +1,8 @@
 """
 Questions to the log that Spark does not answer.
 
-Responsible for waiting until the topics are there, and for seeing before anything is landed that
-the log is the one these tables were made from.
+Responsible for waiting until the topics are there, for learning whose log it is, and for seeing
+before anything is landed that the log is the one these tables were made from.
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient
 
+from events import codec
+from events.commands import ClusterFormed
 from events.topics import COMMANDS_TOPIC
 from lakehouse.errors import LakehouseError, LandingGap
 from lakehouse.high_water import HighWater
@@ -21,6 +23,7 @@ from lakehouse.high_water import HighWater
 ASK_TIMEOUT_S = 5.0
 READ_TIMEOUT_S = 20.0
 POLL_S = 0.25
+NO_CLUSTER = "this is not the log of a cluster from its beginning"
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +65,49 @@ def wait_for_topics(
             told = waits_for
             tell(f"waiting: {waits_for}")
         time.sleep(POLL_S)
+
+
+def wait_for_cluster(
+    kafka: Mapping[str, str],
+    wanted: str | None,
+    *,
+    stopped: Callable[[], bool],
+    tell: Callable[[str], None],
+) -> str | None:
+    """
+    The cluster whose log it is, as record 0 of the commands says; waits for that record.
+
+    None when `stopped()` first. Raises `LakehouseError` when it is not the `wanted` one, and when
+    record 0 forms no cluster.
+    """
+    told = False
+    commands = (COMMANDS_TOPIC, 0)
+    while not stopped():
+        ends = log_ends(kafka, (COMMANDS_TOPIC,)).get(commands, LogEnds(0, 0))
+        if ends.end > ends.first:
+            found = cluster_of(value_at(kafka, COMMANDS_TOPIC, ends.first) if ends.first == 0 else None)
+            if wanted is not None and found != wanted:
+                raise LakehouseError(
+                    f"{COMMANDS_TOPIC} is the log of cluster {found}, but cluster_id {wanted} is configured: "
+                    "correct one of the two"
+                )
+            return found
+        if not told:
+            told = True
+            tell("waiting: no controller has formed a cluster yet")
+        time.sleep(POLL_S)
+    return None
+
+
+def cluster_of(value: bytes | None) -> str:
+    """The cluster that record 0 of the commands forms. Raises `LakehouseError` when it forms none."""
+    try:
+        record = codec.decode(value or b"")
+    except codec.CodecError as error:
+        raise LakehouseError(f"record 0 of {COMMANDS_TOPIC} cannot be read ({error}): {NO_CLUSTER}") from error
+    if not isinstance(record, ClusterFormed):
+        raise LakehouseError(f"record 0 of {COMMANDS_TOPIC} is a {type(record).__name__}: {NO_CLUSTER}")
+    return record.envelope.cluster_id
 
 
 def log_ends(kafka: Mapping[str, str], topics: tuple[str, ...]) -> dict[tuple[str, int], LogEnds]:

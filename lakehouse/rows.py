@@ -20,6 +20,7 @@ from events.outcomes import Outcome
 from lakehouse.checks import first_broken
 from lakehouse.tables import (
     BY_NAME,
+    CLUSTER_ID,
     COMMAND_TABLES,
     DECISIONS,
     ELECTIONS,
@@ -39,8 +40,9 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class LogRecord:
-    """One record as the log gave it."""
+    """One record as the log of a cluster gave it."""
 
+    cluster_id: str
     topic: str
     partition: int
     offset: int
@@ -69,6 +71,7 @@ def silver_rows(record: LogRecord) -> list[tuple[str, Row]]:
 
 def _position(record: LogRecord) -> Row:
     return {
+        CLUSTER_ID: record.cluster_id,
         "log_partition": record.partition,
         "log_offset": record.offset,
         "log_timestamp": record.timestamp,

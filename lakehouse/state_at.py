@@ -8,7 +8,6 @@ Refuses to know a rule, and to go on over a hole.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from pathlib import Path
 from typing import Any
 
 from msgspec.structs import asdict
@@ -17,13 +16,14 @@ from events.topics import COMMANDS_TOPIC
 from lakehouse import wording
 from lakehouse.delta_tables import milliseconds, read
 from lakehouse.errors import LakehouseError, NotLanded
+from lakehouse.lake import Lake
 from lakehouse.tables import BRONZE
 from processors.fold import Folder, HoleInLog, ReleaseTooOld
 from processors.state import BrokerSet, ControllerState
 
 
 def state_at(
-    tables_dir: Path, *, offset: int | None = None, at_ms: int | None = None
+    lake: Lake, *, offset: int | None = None, at_ms: int | None = None
 ) -> dict[str, Any]:
     """
     The state after the command at `offset`, or after the last one that the log took at `at_ms`
@@ -34,7 +34,7 @@ def state_at(
     filters: list[tuple[str, str, Any]] = [("topic", "=", COMMANDS_TOPIC), ("partition", "=", 0)]
     if offset is not None:
         filters.append(("offset", "<=", offset))
-    rows = read(tables_dir, BRONZE, columns=["offset", "timestamp", "value"], filters=filters)
+    rows = read(lake, BRONZE, columns=["offset", "timestamp", "value"], filters=filters)
     times = (at or 0 for at in milliseconds(rows["timestamp"]))
     landed = list(zip(rows["offset"].to_pylist(), times, rows["value"].to_pylist(), strict=True))
     if not landed or (offset is not None and landed[-1][0] < offset):

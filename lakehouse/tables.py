@@ -3,8 +3,10 @@
 Responsible for names, layers, columns with their meaning, keys and checks.
 Refuses to know how tables are written (`landing_job`) and asked (`history`, `explain`, ...).
 
+Several clusters may land in one place, so each row says whose it is: `cluster_id` begins every key
+and every partitioning. It is the cluster whose log the record stood in, whatever the record says.
 Bronze is one table for all topics, because the columns are the same and a table more costs a
-commit more in every batch; it is partitioned by topic, so whoever reads only the commands opens
+commit more in every batch; it is partitioned by topic too, so whoever reads only the commands opens
 only their files. Silver is one table per kind of record, made from the schema files, and
 `decisions` and `elections`, made from outcomes.
 All tables are append-only and have no deletion vectors: any Delta reader can read them.
@@ -13,9 +15,10 @@ All tables are append-only and have no deletion vectors: any Delta reader can re
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from re import sub
+from typing import Any
 
 import pyarrow as pa
 
@@ -35,13 +38,20 @@ TABLE_PROPERTIES: Mapping[str, str] = {
 }
 
 
+CLUSTER_ID = "cluster_id"
+CLUSTER = Column(CLUSTER_ID, pa.string(), "The cluster whose log it is.")
+STATED_CLUSTER_ID = "stated_cluster_id"
+"""A record's own field `cluster_id`, as a column."""
+
+
 @dataclass(frozen=True)
 class TableSpec:
     """
     One table.
 
-    Invariants: column names are unique; every key column exists; within one `topic`, the
-    position columns say which record a row comes from and grow in the order of landing.
+    Invariants: column names are unique; every key column exists; key and partitioning begin with
+    the cluster; within one cluster and `topic`, the position columns say which record a row comes
+    from and grow in the order of landing.
     """
 
     name: str
@@ -56,7 +66,7 @@ class TableSpec:
     """Class name of the records that become rows."""
     fields: tuple[FieldColumn, ...] = ()
     checks: tuple[Check, ...] = ()
-    partition_by: tuple[str, ...] = ()
+    partition_by: tuple[str, ...] = (CLUSTER_ID,)
     partition_column: str = "log_partition"
     offset_column: str = "log_offset"
 
@@ -75,6 +85,7 @@ BRONZE = TableSpec(
     name="bronze/records",
     meaning="Every record of every topic, as it came.",
     columns=(
+        CLUSTER,
         Column("topic", pa.string(), "Topic of the record."),
         Column("partition", pa.int32(), "Partition of the topic."),
         Column("offset", pa.int64(), "Offset in the partition."),
@@ -85,29 +96,30 @@ BRONZE = TableSpec(
         Column("landed_at", TIMESTAMP, "When the landing job took it."),
         Column("batch", pa.int64(), "Batch of the landing query; starts again with its checkpoint."),
     ),
-    key=("topic", "partition", "offset"),
-    partition_by=("topic",),
+    key=(CLUSTER_ID, "topic", "partition", "offset"),
+    partition_by=(CLUSTER_ID, "topic"),
     partition_column="partition",
     offset_column="offset",
 )
 
 POSITION_COLUMNS = (
+    CLUSTER,
     Column("log_partition", pa.int32(), "Partition of the record that this row was made from."),
     Column("log_offset", pa.int64(), "Offset of that record."),
     Column("log_timestamp", TIMESTAMP, "The log's timestamp of that record.", nullable=True),
 )
-POSITION_KEY = ("log_partition", "log_offset")
+POSITION_KEY = (CLUSTER_ID, "log_partition", "log_offset")
 
 UNREADABLE = TableSpec(
     name="silver/unreadable",
     meaning="Records that became no row of another silver table, with the reason.",
     columns=(
-        Column("topic", pa.string(), "Topic of the record."),
         *POSITION_COLUMNS,
+        Column("topic", pa.string(), "Topic of the record."),
         Column("reason", pa.string(), "Why it could not be read, or which check it broke."),
         Column("value", pa.binary(), "Value bytes.", nullable=True),
     ),
-    key=("topic", *POSITION_KEY),
+    key=(CLUSTER_ID, "topic", "log_partition", "log_offset"),
 )
 
 
@@ -116,9 +128,18 @@ def snake_case(name: str) -> str:
     return sub(r"(?<!^)(?=[A-Z])", "_", name).lower()
 
 
+def record_fields(schema: Mapping[str, Any]) -> tuple[FieldColumn, ...]:
+    """The columns of a record's own fields; what it says of its cluster stands beside whose log it is."""
+    renamed = (
+        replace(field, column=replace(field.column, name=STATED_CLUSTER_ID)) if field.column.name == CLUSTER_ID else field
+        for field in field_columns(schema)
+    )
+    return tuple(renamed)
+
+
 def _kind_table(kind: str, topic: str, checks: tuple[Check, ...]) -> TableSpec:
     schema = schemas.load(kind)
-    fields = field_columns(schema)
+    fields = record_fields(schema)
     return TableSpec(
         name=f"silver/{snake_case(kind)}",
         meaning=schema["doc"],
@@ -140,7 +161,7 @@ _COMMAND_CHECKS = (
 _EVENT_CHECKS = (TextLength("event_id", (32,)), AtLeast("sequence", 0), AtLeast("broker_id", -1))
 
 _outcome_schema = schemas.load("Outcome")
-_outcome_fields = field_columns(_outcome_schema)
+_outcome_fields = record_fields(_outcome_schema)
 
 DECISIONS = TableSpec(
     name="silver/decisions",

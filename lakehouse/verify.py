@@ -10,7 +10,6 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -19,6 +18,7 @@ import pyarrow.parquet as pq
 from events.topics import COMMANDS_TOPIC, OUTCOMES_TOPIC
 from lakehouse.delta_tables import active_files, read
 from lakehouse.errors import LakehouseError, NotLanded
+from lakehouse.lake import Lake
 from lakehouse.refold import FOLDED_COLUMNS, PUBLISHED_COLUMNS, fold_batches, publish_batches
 from lakehouse.session import SparkSettings, build_session, stop_session
 from lakehouse.tables import BRONZE, BY_NAME
@@ -90,7 +90,7 @@ class Verdict:
         )
 
 
-def verify(tables_dir: Path, settings: SparkSettings) -> Verdict:
+def verify(lake: Lake, settings: SparkSettings) -> Verdict:
     """
     Start Spark, fold and compare, stop Spark. Takes half a minute at least.
 
@@ -98,36 +98,36 @@ def verify(tables_dir: Path, settings: SparkSettings) -> Verdict:
     """
     spark = build_session(settings, "regent-verify")
     try:
-        return verify_in(spark, tables_dir)
+        return verify_in(spark, lake)
     finally:
         stop_session(spark)
 
 
-def verify_in(spark: Any, tables_dir: Path) -> Verdict:
+def verify_in(spark: Any, lake: Lake) -> Verdict:
     """The same in a session that is there already."""
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 
-    files = active_files(tables_dir, BRONZE, "topic", (COMMANDS_TOPIC, OUTCOMES_TOPIC))
+    files = active_files(lake, BRONZE, "topic", (COMMANDS_TOPIC, OUTCOMES_TOPIC))
     if not files[COMMANDS_TOPIC]:
-        raise NotLanded(f"no commands have landed in {tables_dir}: has `regent land` run?")
+        raise NotLanded(f"no commands have landed in {lake.root}: has `regent land` run?")
     try:
-        return _verdict(spark, tables_dir, files, [])
+        return _verdict(spark, lake, files, [])
     except (PySparkException, Py4JError) as error:
         damaged = {path for paths in files.values() for path in paths if not _opens(path)}
         if not damaged:
             reason = str(error).strip().splitlines()[0][:ERROR_CHARS_MAX]
-            raise LakehouseError(f"bronze in {tables_dir} cannot be folded: {reason}") from error
+            raise LakehouseError(f"bronze in {lake.root} cannot be folded: {reason}") from error
     # What lies in a damaged file is then missing, and is named by its offsets.
     whole = {topic: [p for p in paths if p not in damaged] for topic, paths in files.items()}
     told = [f"file {path} of bronze is damaged" for path in sorted(damaged)]
     if not whole[COMMANDS_TOPIC]:
         raise LakehouseError("; ".join(told))
-    return _verdict(spark, tables_dir, whole, told)
+    return _verdict(spark, lake, whole, told)
 
 
 def _verdict(
-    spark: Any, tables_dir: Path, files: Mapping[str, list[str]], told: list[str]
+    spark: Any, lake: Lake, files: Mapping[str, list[str]], told: list[str]
 ) -> Verdict:
     folded = _records(spark, files[COMMANDS_TOPIC]).mapInArrow(fold_batches, FOLDED_COLUMNS)
     published = _published(spark, files[OUTCOMES_TOPIC])
@@ -141,7 +141,7 @@ def _verdict(
             if row["missing_from"] is not None
         ]
         verdict = _compared(joined.cache())
-        problems += two_masters(tables_dir)
+        problems += two_masters(lake)
         return dataclasses.replace(verdict, missing=missing, problems=problems)
     finally:
         for frame in (joined, folded, published):
@@ -240,11 +240,11 @@ def _told(folded: Any, published: Any) -> list[Any]:
     return list(own.unionAll(others).orderBy("offset").limit(PROBLEMS_SHOWN_MAX).collect())
 
 
-def two_masters(tables_dir: Path) -> list[str]:
+def two_masters(lake: Lake) -> list[str]:
     """Epochs in which more than one broker said that it is master."""
     columns = ["broker_name", "master_epoch", "broker_id", "role"]
     claimed: dict[tuple[str, int], set[int]] = {}
-    for row in read(tables_dir, BY_NAME["silver/role_changed"], columns=columns).to_pylist():
+    for row in read(lake, BY_NAME["silver/role_changed"], columns=columns).to_pylist():
         if row["role"].upper() == MASTER_ROLE:
             claimed.setdefault((row["broker_name"], row["master_epoch"]), set()).add(row["broker_id"])
     return [

@@ -19,6 +19,7 @@ from infra.problems import Problem
 from lakehouse import decisions, explain, state_at
 from lakehouse import status as landing_status
 from lakehouse.errors import LakehouseError
+from lakehouse.lake import open_lake
 
 LAND_LIMIT_MS = 120_000
 COMMAND_LIMIT_S = 300.0
@@ -62,13 +63,13 @@ def ask(folder: DataFolder, *words: str) -> Answer:
 
 def counted(folder: DataFolder) -> dict[str, Any]:
     """The kinds of outcomes that stand in Delta, and whether each that the steps cause is there."""
-    counts = decisions.outcome_counts(folder.tables)
+    counts = decisions.outcome_counts(open_lake(folder.tables))
     return {"counts": counts, "expected": expected.check(counts)}
 
 
 def election_offsets(folder: DataFolder) -> list[int]:
     """Offsets of the commands that made a master, in order."""
-    model = decisions.history(folder.tables, BROKER_SET)
+    model = decisions.history(open_lake(folder.tables), BROKER_SET)
     return [
         entry["offset"] for entry in model["decisions"]
         if any(change["kind"] == "MasterElected" for change in entry["changes"])
@@ -77,7 +78,7 @@ def election_offsets(folder: DataFolder) -> list[int]:
 
 def phases_after(folder: DataFolder, epoch: int, at_ms: int) -> list[dict[str, Any]]:
     """What happened in the failover to `epoch`, in ms after the blow at `at_ms`, up to the first acknowledged message."""
-    (election,) = explain.explain(folder.tables, BROKER_SET, epoch)["elections"]
+    (election,) = explain.explain(open_lake(folder.tables), BROKER_SET, epoch)["elections"]
     found = []
     for phase in election["phases"]:
         found.append({"phase": phase["phase"], "after_ms": phase["at_ms"] - at_ms})
@@ -88,6 +89,6 @@ def phases_after(folder: DataFolder, epoch: int, at_ms: int) -> list[dict[str, A
 
 def last_state(folder: DataFolder) -> dict[str, Any]:
     """The state after the last landed command, folded from bronze."""
-    return state_at.state_at(folder.tables)
+    return state_at.state_at(open_lake(folder.tables))
 
 

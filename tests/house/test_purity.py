@@ -29,8 +29,7 @@ SHELLS: dict[str, tuple[str, ...]] = {
         "lakehouse/log_probe.py",
     ),
     "Spark and Delta": (
-        "lakehouse/session.py", "lakehouse/verify.py", "lakehouse/lake.py", "lakehouse/delta_tables.py", "lakehouse/bronze_log.py", "lakehouse/decisions.py",
-        "lakehouse/explain.py", "lakehouse/lake_check.py", "lakehouse/state_at.py",
+        "lakehouse/session.py", "lakehouse/verify.py", "lakehouse/lake.py",
     ),
     "sockets": (
         "processors/snapshot_fetch.py",

@@ -26,6 +26,7 @@ from infra import jar_store
 from infra.kafka_server import LocalKafka, create_topics
 from lakehouse import delta_tables
 from lakehouse.decisions import history, outcome_counts
+from lakehouse.lake import Lake, open_lake
 from lakehouse.log_probe import log_ends
 from lakehouse.state_at import state_at
 from lakehouse.status import LandingStatus, read_status, wait_for_landed
@@ -126,7 +127,7 @@ class Job:
 
 
 @pytest.fixture(scope="module")
-def landed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, Workload, dict[str, int]]]:
+def landed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Lake, Workload, dict[str, int]]]:
     """Tables landed by a job that was killed in mid-stream and by its successor."""
     base = tmp_path_factory.mktemp("landing")
     with LocalKafka(base / "kafka") as kafka:
@@ -153,7 +154,7 @@ def landed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, Wor
             jobs[1].wait_until(lambda s: s.ready)
             wait_for_landed(jobs[1].tables_dir, ends, WAIT_S * 1000)
             assert jobs[1].end(signal.SIGTERM) == 0, jobs[1].log.read_text()[-3000:]
-            yield jobs[1].tables_dir, workload, ends
+            yield open_lake(jobs[1].tables_dir), workload, ends
         finally:
             workload.stopped.set()
             workload.may_go_on.set()
@@ -164,10 +165,10 @@ def landed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, Wor
 
 
 def test_every_record_is_in_bronze_exactly_once(
-    landed: tuple[Path, Workload, dict[str, int]],
+    landed: tuple[Lake, Workload, dict[str, int]],
 ) -> None:
-    tables_dir, workload, ends = landed
-    rows = delta_tables.read(tables_dir, BRONZE).to_pylist()
+    lake, workload, ends = landed
+    rows = delta_tables.read(lake, BRONZE).to_pylist()
     found: dict[str, list[int]] = {}
     for row in rows:
         found.setdefault(f"{row['topic']}-{row['partition']}", []).append(row["offset"])
@@ -177,23 +178,23 @@ def test_every_record_is_in_bronze_exactly_once(
 
 
 def test_every_record_is_in_silver_exactly_once(
-    landed: tuple[Path, Workload, dict[str, int]],
+    landed: tuple[Lake, Workload, dict[str, int]],
 ) -> None:
-    tables_dir, workload, ends = landed
-    decided = delta_tables.read(tables_dir, DECISIONS, columns=["command_offset"])
+    lake, workload, ends = landed
+    decided = delta_tables.read(lake, DECISIONS, columns=["command_offset"])
     assert decided["command_offset"].to_pylist() == list(range(len(workload.history.records)))
-    altered = delta_tables.read(tables_dir, BY_NAME["silver/alter_sync_state_set"])
+    altered = delta_tables.read(lake, BY_NAME["silver/alter_sync_state_set"])
     assert altered.num_rows == ALTERATIONS + 2
     for kind in ("role_changed", "ha_link_up"):
-        rows = delta_tables.read(tables_dir, BY_NAME[f"silver/{kind}"]).to_pylist()
+        rows = delta_tables.read(lake, BY_NAME[f"silver/{kind}"]).to_pylist()
         assert len({row["event_id"] for row in rows}) == len(rows) == EVENTS // 2
 
 
 def test_unreadable_records_stand_in_their_own_table(
-    landed: tuple[Path, Workload, dict[str, int]],
+    landed: tuple[Lake, Workload, dict[str, int]],
 ) -> None:
-    tables_dir, workload, _ = landed
-    rows = delta_tables.read(tables_dir, UNREADABLE).to_pylist()
+    lake, workload, _ = landed
+    rows = delta_tables.read(lake, UNREADABLE).to_pylist()
     assert [(row["topic"], row["log_partition"], row["log_offset"]) for row in rows] == [
         (BROKER_EVENTS_TOPIC, 3, 0),
         (COMMANDS_TOPIC, 0, len(workload.history.records) - 1),
@@ -203,28 +204,28 @@ def test_unreadable_records_stand_in_their_own_table(
 
 
 def test_questions_get_the_answers_of_the_log(
-    landed: tuple[Path, Workload, dict[str, int]],
+    landed: tuple[Lake, Workload, dict[str, int]],
 ) -> None:
-    tables_dir, workload, _ = landed
+    lake, workload, _ = landed
     folder = workload.history.folder
-    assert state_at(tables_dir)["digest"] == folder.digest.hex()
-    counts = outcome_counts(tables_dir)
+    assert state_at(lake)["digest"] == folder.digest.hex()
+    counts = outcome_counts(lake)
     assert counts["decisions"] == len(workload.history.records)
     assert counts["refusals"] == {"SET_EPOCH_FENCED": 1, "UNREADABLE": 1}
-    assert len(history(tables_dir, NAME)["decisions"]) == counts["decisions"] - 3
+    assert len(history(lake, NAME)["decisions"]) == counts["decisions"] - 3
 
 
 def test_what_landed_is_proven_and_a_flipped_byte_is_named(
-    landed: tuple[Path, Workload, dict[str, int]],
+    landed: tuple[Lake, Workload, dict[str, int]],
 ) -> None:
     """Last in this module: it damages the tables."""
-    tables_dir, workload, _ = landed
-    verdict = verify_in(shared_session(), tables_dir)
+    lake, workload, _ = landed
+    verdict = verify_in(shared_session(), lake)
     # The outcome that is no outcome is told; all others agree.
     assert verdict.verified_up_to == len(workload.history.records) - 1
     assert verdict.problems == [
         "regent.outcomes offset 0: unreadable: MalformedRecord: no single-object marker and fingerprint"
     ]
-    flip_value_byte(tables_dir, 77)
-    verdict = verify_in(shared_session(), tables_dir)
+    flip_value_byte(lake, 77)
+    verdict = verify_in(shared_session(), lake)
     assert (verdict.exit_code, verdict.first_mismatch, verdict.verified_up_to) == (1, 77, 76)

@@ -13,7 +13,7 @@ from events.topics import COMMANDS_TOPIC, OUTCOMES_TOPIC
 from infra.kafka_server import LocalKafka
 from processors.log_reader import LogReader
 from tests.support.controllers import NAMES, Controllers
-from tests.support.landed_log import Record, land
+from tests.support.landed_log import Record, lake_in, land
 from tests.support.local_cluster import regent
 from brokers.remoting.command import RemotingCommand
 
@@ -30,7 +30,7 @@ def landed_from(bootstrap: str, tables: Path) -> dict[str, list[bytes]]:
         reader.read(topic, 0, end, lambda offset, data, values=values: values.append(data))
     reader.close()
     records: list[Record] = [(topic, 0, n, value) for topic, values in found.items() for n, value in enumerate(values)]
-    land(tables, records)
+    land(lake_in(tables), records)
     return found
 
 

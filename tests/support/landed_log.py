@@ -18,8 +18,10 @@ from events.codec import decode, encode
 from events.topics import BROKER_EVENTS_TOPIC, COMMANDS_TOPIC, OUTCOMES_TOPIC
 from lakehouse import delta_tables, landing
 from lakehouse.high_water import HighWater
+from lakehouse.lake import Lake, lake_at
 from lakehouse.tables import BRONZE, BY_NAME, TABLES, TIMESTAMP
 from processors.fold import Folder
+from tests.support.control_history import CLUSTER_ID
 
 BEGAN = datetime(2026, 1, 1, tzinfo=UTC)
 BEGAN_MS = int(BEGAN.timestamp() * 1000)
@@ -73,22 +75,27 @@ def event_records(values: Iterable[bytes], partition: int = 0) -> list[Record]:
     return [(BROKER_EVENTS_TOPIC, partition, offset, value) for offset, value in enumerate(values)]
 
 
-def new_rows(tables_dir: Path, records: Sequence[Record], batch_id: int = 0) -> dict[str, pa.Table]:
-    """What each table would append for a batch, by its own high water."""
-    marks = delta_tables.high_waters(tables_dir, TABLES)
+def lake_in(root: Path, cluster_id: str = CLUSTER_ID) -> Lake:
+    """The lake in a folder, of the cluster that test histories are of."""
+    return lake_at(root, cluster_id)
+
+
+def new_rows(lake: Lake, records: Sequence[Record], batch_id: int = 0) -> dict[str, pa.Table]:
+    """What each table would append for a batch of the lake's cluster, by its own high water."""
+    assert lake.cluster_id is not None
+    marks = delta_tables.high_waters(lake, TABLES)
     rows = landing.in_log_order(batch_of(records))
-    new = landing.silver_tables(rows, TABLES[1:], marks)
-    bronze = landing.bronze_rows(rows, marks.get(BRONZE.name, HighWater()), batch_id, BEGAN)
+    new = landing.silver_tables(lake.cluster_id, rows, TABLES[1:], marks)
+    bronze = landing.bronze_rows(lake.cluster_id, rows, marks.get(BRONZE.name, HighWater()), batch_id, BEGAN)
     return {BRONZE.name: bronze, **new} if bronze.num_rows else new
 
 
-def land(tables_dir: Path, records: Sequence[Record], batch_id: int = 0) -> dict[str, pa.Table]:
+def land(lake: Lake, records: Sequence[Record], batch_id: int = 0) -> dict[str, pa.Table]:
     """Append a batch to all tables, which are made if missing; gives what was appended."""
-    delta_tables.ensure_tables(tables_dir)
-    new = new_rows(tables_dir, records, batch_id)
+    delta_tables.ensure_tables(lake)
+    new = new_rows(lake, records, batch_id)
     for name, rows in new.items():
-        path = delta_tables.table_path(tables_dir, BY_NAME[name])
-        deltalake.write_deltalake(str(path), rows, mode="append")
+        deltalake.write_deltalake(lake.uri(BY_NAME[name]), rows, mode="append")
     return new
 
 
@@ -97,17 +104,18 @@ def kinds(records: Iterable[Record]) -> list[str]:
     return [type(decode(value or b"")).__name__ for *_, value in records]
 
 
-def append_to_bronze(tables_dir: Path, records: Sequence[Record]) -> None:
+def append_to_bronze(lake: Lake, records: Sequence[Record]) -> None:
     """Append records of one partition to bronze alone, whatever is missing before them."""
     mark = HighWater({records[0][:2]: records[0][2] - 1})
-    rows = landing.bronze_rows(batch_of(records), mark, 1, BEGAN)
-    deltalake.write_deltalake(str(delta_tables.table_path(tables_dir, BRONZE)), rows, mode="append")
+    assert lake.cluster_id is not None
+    rows = landing.bronze_rows(lake.cluster_id, batch_of(records), mark, 1, BEGAN)
+    deltalake.write_deltalake(lake.uri(BRONZE), rows, mode="append")
 
 
-def flip_value_byte(tables_dir: Path, offset: int) -> None:
+def flip_value_byte(lake: Lake, offset: int) -> None:
     """Change one byte of the value of a landed command, as a person with an editor would."""
     for file in delta_tables.active_files(
-        tables_dir, BRONZE, "topic", (COMMANDS_TOPIC,)
+        lake, BRONZE, "topic", (COMMANDS_TOPIC,)
     )[COMMANDS_TOPIC]:
         path = file.removeprefix("file://")
         rows = pq.ParquetFile(path).read()

@@ -12,14 +12,14 @@ import uuid
 from dataclasses import replace
 from pathlib import Path
 
-import deltalake
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from brokers.remoting.client import RemotingClient
 from lakehouse.config import LandConfig
-from lakehouse.delta_tables import table_path
-from lakehouse.landing_job import append
+from lakehouse.delta_tables import open_table
+from lakehouse.lake import Lake, lake_at, open_lake
+from lakehouse.lander import append
 from lakehouse.session import build_session, stop_session
 from lakehouse.tables import BRONZE, DECISIONS, TableSpec
 from tests.bench import asker
@@ -41,8 +41,8 @@ SEED = 7
 class TableTail:
     """The rows that a table gains, one column of them."""
 
-    def __init__(self, tables_dir: Path, table: TableSpec, column: str) -> None:
-        self._table = deltalake.DeltaTable(str(table_path(tables_dir, table)))
+    def __init__(self, lake: Lake, table: TableSpec, column: str) -> None:
+        self._table = open_table(lake, table)
         self._column = column
         self._seen = set(self._table.file_uris())
 
@@ -54,12 +54,12 @@ class TableTail:
         return [value for path in fresh for value in pq.read_table(path, columns=[self._column], partitioning=None)[self._column].to_pylist()]
 
 
-async def watch(tables_dir: Path, controllers: list[str], count: int) -> list[float]:
+async def watch(lake: Lake, controllers: list[str], count: int) -> list[float]:
     """Seconds from each command's request until both tables have it."""
     begun: dict[bytes, float] = {}
     seen: dict[bytes, set[str]] = {}
     done: dict[bytes, float] = {}
-    bronze, decisions = TableTail(tables_dir, BRONZE, "value"), TableTail(tables_dir, DECISIONS, "command_id")
+    bronze, decisions = TableTail(lake, BRONZE, "value"), TableTail(lake, DECISIONS, "command_id")
     client = RemotingClient()
     issuing = asyncio.create_task(_issue(client, controllers, count, begun))
     deadline = time.monotonic() + LIMIT_S + count * max(PAUSE_S)
@@ -106,7 +106,7 @@ def bare_appends(config: LandConfig, home: Path) -> list[float]:
         times = []
         for _ in range(APPENDS):
             began = time.perf_counter()
-            append(spark, home, DECISIONS, rows)
+            append(spark, lake_at(home), DECISIONS, rows)
             times.append(time.perf_counter() - began)
         return times[APPENDS_WARM_UP:]
     finally:
@@ -132,7 +132,7 @@ def _filled(kind: pa.DataType) -> object:
 
 def measure(bench: Bench) -> list[Figure]:
     cluster = bench.cluster("landing", "--replicas", "2", "--controllers", "1")
-    controllers, tables = cluster.controllers, cluster.folder.tables
+    controllers, tables = cluster.controllers, open_lake(cluster.folder.tables)
     config = LandConfig.load(cluster.folder.config_of("land"))
     asyncio.run(watch(tables, controllers, WARM_UP))
     bench.say(f"{COMMANDS} commands, each awaited in bronze and in decisions")

@@ -12,14 +12,14 @@ from infra import cli_controller_rebuild as verb
 from infra.cli import main
 from infra.problems import EXIT_USAGE, Problem
 from tests.support.control_history import with_master
-from tests.support.landed_log import append_to_bronze, command_records, flip_value_byte, land, outcome_records
+from tests.support.landed_log import append_to_bronze, command_records, flip_value_byte, lake_in, land, outcome_records
 from tests.support.mock_kafka import mock_kafka
 
 RECORDS = with_master(1, 2, 3).records
 
 
 def landed(tables: Path) -> Path:
-    land(tables, [*command_records(RECORDS), *outcome_records(RECORDS[:-1])])
+    land(lake_in(tables), [*command_records(RECORDS), *outcome_records(RECORDS[:-1])])
     return tables
 
 
@@ -42,8 +42,8 @@ def test_a_dry_run_proves_the_tables_and_writes_nothing(tmp_path: Path, capsys: 
 
 def test_a_hole_in_bronze_is_refused_with_its_offsets(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     records = command_records(RECORDS)
-    land(tmp_path, records[:2])
-    append_to_bronze(tmp_path, records[4:])
+    land(lake_in(tmp_path), records[:2])
+    append_to_bronze(lake_in(tmp_path), records[4:])
     with mock_kafka() as kafka:
         assert dry_run(tmp_path, kafka) == 1
     assert "bronze of regent.commands has a hole: offsets 2 to 3 never landed" in capsys.readouterr().err
@@ -51,8 +51,8 @@ def test_a_hole_in_bronze_is_refused_with_its_offsets(tmp_path: Path, capsys: py
 
 def test_tables_that_do_not_prove_themselves_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     changed = [*RECORDS[:3], RECORDS[3][:-1] + bytes([RECORDS[3][-1] ^ 1]), *RECORDS[4:]]
-    land(tmp_path / "changed", [*command_records(changed), *outcome_records(RECORDS)])
-    flip_value_byte(landed(tmp_path / "damaged"), 3)
+    land(lake_in(tmp_path / "changed"), [*command_records(changed), *outcome_records(RECORDS)])
+    flip_value_byte(lake_in(landed(tmp_path / "damaged")), 3)
     with mock_kafka() as kafka:
         assert dry_run(tmp_path / "damaged", kafka) == 1
         assert "bronze of regent.commands cannot be read" in capsys.readouterr().err

@@ -6,20 +6,20 @@ import pytest
 from infra import cli
 from infra.problems import EXIT_DONE, EXIT_FAILED
 from tests.support.judged_history import sound_history
-from tests.support.landed_log import append_to_bronze, command_records, land, outcome_records
+from tests.support.landed_log import append_to_bronze, command_records, lake_in, land, outcome_records
 
 RECORDS = sound_history().records
 
 
 def test_a_sound_history_ends_with_0(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    land(tmp_path, [*command_records(RECORDS), *outcome_records(RECORDS)])
+    land(lake_in(tmp_path), [*command_records(RECORDS), *outcome_records(RECORDS)])
     assert cli.main(["lake", "check", "--tables", str(tmp_path)]) == EXIT_DONE
     assert capsys.readouterr().out.startswith("sound: ")
 
 
 def test_a_gap_ends_with_1_and_one_document_says_where(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    land(tmp_path, [*command_records(RECORDS)[:5], *outcome_records(RECORDS)])
-    append_to_bronze(tmp_path, command_records(RECORDS)[7:])
+    land(lake_in(tmp_path), [*command_records(RECORDS)[:5], *outcome_records(RECORDS)])
+    append_to_bronze(lake_in(tmp_path), command_records(RECORDS)[7:])
     assert cli.main(["lake", "check", "--tables", str(tmp_path), "--json"]) == EXIT_FAILED
     document = json.loads(capsys.readouterr().out)
     assert document["gaps"] == [{"topic": "regent.commands", "partition": 0, "first": 5, "last": 6}]

@@ -1,16 +1,16 @@
-from pathlib import Path
 
 import pytest
 
 from lakehouse.decisions import broker_sets, history, history_text, outcome_counts
 from lakehouse.delta_tables import ensure_tables
 from lakehouse.errors import NotLanded
+from lakehouse.lake import Lake
 from tests.support.control_history import NAME, seen, with_master
 from tests.support.landed_log import BEGAN_MS, command_records, land, outcome_records
 
 
 @pytest.fixture
-def tables_dir(tmp_path: Path) -> Path:
+def landed(lake: Lake) -> Lake:
     """A failover, a return, a refusal and bytes that are no command."""
     past = with_master(1, 2, 3)
     past.elect(-1, seen(1, alive=False), seen(2), seen(3), master_epoch=1)
@@ -20,12 +20,12 @@ def tables_dir(tmp_path: Path) -> Path:
     past.append(b"garbage")
     records = command_records(past.records) + outcome_records(past.records)
     again = [(t, p, o + len(past.records), v) for t, p, o, v in outcome_records(past.records, "n1")]
-    land(tmp_path, records + again)
-    return tmp_path
+    land(lake, records + again)
+    return lake
 
 
-def test_history_has_every_decision_once_in_order(tables_dir: Path) -> None:
-    entries = history(tables_dir)["decisions"]
+def test_history_has_every_decision_once_in_order(landed: Lake) -> None:
+    entries = history(landed)["decisions"]
     assert [e["offset"] for e in entries] == list(range(len(entries)))
     # The repeats that a second publisher wrote after a change of leader are dropped.
     assert {e["published_by"] for e in entries} == {"n0"}
@@ -34,8 +34,8 @@ def test_history_has_every_decision_once_in_order(tables_dir: Path) -> None:
     assert entries[-1]["kind"] == "Unreadable"
 
 
-def test_history_of_a_set_is_its_own(tables_dir: Path) -> None:
-    model = history(tables_dir, NAME)
+def test_history_of_a_set_is_its_own(landed: Lake) -> None:
+    model = history(landed, NAME)
     assert {e["broker_name"] for e in model["decisions"]} == {NAME}
     text = history_text(model)
     assert "master 2 in epoch 2, set {2,3} epoch 3" in text
@@ -44,19 +44,19 @@ def test_history_of_a_set_is_its_own(tables_dir: Path) -> None:
     assert len(text.splitlines()) == len(model["decisions"]) + 2
 
 
-def test_an_unknown_set_is_told_the_known_ones(tables_dir: Path) -> None:
-    assert broker_sets(tables_dir) == [NAME]
+def test_an_unknown_set_is_told_the_known_ones(landed: Lake) -> None:
+    assert broker_sets(landed) == [NAME]
     with pytest.raises(NotLanded, match=f"known sets: {NAME}"):
-        history(tables_dir, "broker-z")
+        history(landed, "broker-z")
 
 
-def test_no_tables_are_told_as_such(tmp_path: Path) -> None:
+def test_no_tables_are_told_as_such(lake: Lake) -> None:
     with pytest.raises(NotLanded, match="regent land"):
-        history(tmp_path)
+        history(lake)
 
 
-def test_outcomes_are_counted_by_kind(tables_dir: Path) -> None:
-    counts = outcome_counts(tables_dir)
+def test_outcomes_are_counted_by_kind(landed: Lake) -> None:
+    counts = outcome_counts(landed)
     assert counts["commands"]["RegisterBroker"] == counts["commands"]["ApplyBrokerId"] == 3
     assert counts["refusals"] == {"SET_EPOCH_FENCED": 1, "UNREADABLE": 1}
     assert counts["elections"] == {"asked": 2}
@@ -65,7 +65,7 @@ def test_outcomes_are_counted_by_kind(tables_dir: Path) -> None:
     assert counts["accepted"] + counts["refused"] == counts["decisions"]
 
 
-def test_empty_tables_count_nothing(tmp_path: Path) -> None:
-    ensure_tables(tmp_path)
-    counts = outcome_counts(tmp_path)
+def test_empty_tables_count_nothing(lake: Lake) -> None:
+    ensure_tables(lake)
+    counts = outcome_counts(lake)
     assert (counts["decisions"], counts["elections"]) == (0, {})

@@ -1,5 +1,4 @@
 import json
-from pathlib import Path
 
 import pytest
 
@@ -16,6 +15,7 @@ from events.codec import encode
 from lakehouse.errors import NotLanded
 from lakehouse.explain import explain
 from lakehouse.explain_text import explain_text
+from lakehouse.lake import Lake
 from tests.support.control_history import NAME, seen, with_master
 from tests.support.landed_log import (
     BEGAN_MS,
@@ -31,7 +31,7 @@ def header(broker_id: int, at_ms: int) -> BrokerEventHeader:
 
 
 @pytest.fixture
-def tables_dir(tmp_path: Path) -> Path:
+def landed(lake: Lake) -> Lake:
     """The master's port refuses, broker 3 with the longer log takes over, 1 comes back."""
     past = with_master(1, 2, 3)
     failover = len(past.records)
@@ -55,23 +55,23 @@ def tables_dir(tmp_path: Path) -> Path:
         RequestsForwarded(header(2, at + 200), 17, 3),
     ]
     land(
-        tmp_path,
+        lake,
         command_records(past.records)
         + outcome_records(past.records, phases={failover: stamps})
         + event_records([encode(event) for event in events]),
     )
-    return tmp_path
+    return lake
 
 
-def test_every_election_is_explained_refused_ones_too(tables_dir: Path) -> None:
-    elections = explain(tables_dir, NAME)["elections"]
+def test_every_election_is_explained_refused_ones_too(landed: Lake) -> None:
+    elections = explain(landed, NAME)["elections"]
     assert [e["result"] and e["result"]["master_epoch"] for e in elections] == [1, 2, None]
     assert elections[2]["refusal"] == "STATE_MOVED"
     json.dumps(elections)
 
 
-def test_an_election_says_what_was_before_and_who_asked(tables_dir: Path) -> None:
-    [election] = explain(tables_dir, NAME, epoch=2)["elections"]
+def test_an_election_says_what_was_before_and_who_asked(landed: Lake) -> None:
+    [election] = explain(landed, NAME, epoch=2)["elections"]
     assert election["previous"] == {
         "master_broker_id": 1, "master_epoch": 1, "sync_state_set": [1, 2, 3],
     }  # fmt: skip
@@ -84,8 +84,8 @@ def test_an_election_says_what_was_before_and_who_asked(tables_dir: Path) -> Non
     }  # fmt: skip
 
 
-def test_phases_run_from_detection_to_what_brokers_reported(tables_dir: Path) -> None:
-    [election] = explain(tables_dir, NAME, epoch=2)["elections"]
+def test_phases_run_from_detection_to_what_brokers_reported(landed: Lake) -> None:
+    [election] = explain(landed, NAME, epoch=2)["elections"]
     phases = [(p["phase"], p["since_start_ms"], p["took_ms"]) for p in election["phases"]]
     assert phases[:3] == [("detected", 0, 0), ("probed", 2, 2), ("received", 3, 1)]
     assert ("broker 3 is master", 38, 1) in phases
@@ -100,8 +100,8 @@ def test_phases_run_from_detection_to_what_brokers_reported(tables_dir: Path) ->
     }
 
 
-def test_the_text_names_evidence_verdicts_and_times(tables_dir: Path) -> None:
-    text = explain_text(explain(tables_dir, NAME, epoch=2))
+def test_the_text_names_evidence_verdicts_and_times(landed: Lake) -> None:
+    text = explain_text(explain(landed, NAME, epoch=2))
     for words in (
         f"{NAME}: epoch 2 began at offset",
         "before:  master 1 in epoch 1, set {1,2,3}",
@@ -115,11 +115,11 @@ def test_the_text_names_evidence_verdicts_and_times(tables_dir: Path) -> None:
         assert words in text
 
 
-def test_an_unknown_epoch_is_told_the_known_ones(tables_dir: Path) -> None:
+def test_an_unknown_epoch_is_told_the_known_ones(landed: Lake) -> None:
     with pytest.raises(NotLanded, match="known epochs: 1, 2"):
-        explain(tables_dir, NAME, epoch=7)
+        explain(landed, NAME, epoch=7)
 
 
-def test_an_unknown_set_is_told_the_known_ones(tables_dir: Path) -> None:
+def test_an_unknown_set_is_told_the_known_ones(landed: Lake) -> None:
     with pytest.raises(NotLanded, match=NAME):
-        explain(tables_dir, "broker-z")
+        explain(landed, "broker-z")

@@ -9,14 +9,16 @@ from lakehouse import landing
 from lakehouse.delta_tables import read
 from lakehouse.errors import LandingGap
 from lakehouse.high_water import HighWater
+from lakehouse.lake import Lake
 from lakehouse.tables import BRONZE, BY_NAME, DECISIONS, TABLES
-from tests.support.control_history import seen, with_master
+from tests.support.control_history import CLUSTER_ID, seen, with_master
 from tests.support.landed_log import (
     BEGAN,
     Record,
     batch_of,
     command_records,
     event_records,
+    lake_in,
     land,
     new_rows,
     outcome_records,
@@ -39,20 +41,25 @@ def whole_log() -> list[Record]:
     )
 
 
-def content(tables_dir: Path) -> dict[str, list]:
+def place(lake: Lake, name: str) -> Lake:
+    """A lake of the same cluster, in a folder of its own."""
+    return lake_in(Path(lake.root) / name)
+
+
+def content(lake: Lake) -> dict[str, list]:
     """Every table's rows; the batch number says only how they came."""
     found = {}
     for table in TABLES:
-        rows = read(tables_dir, table)
+        rows = read(lake, table)
         names = [name for name in rows.schema.names if name != "batch"]
         found[table.name] = rows.select(names).to_pylist()
     return found
 
 
-def test_every_record_becomes_a_row_of_bronze_and_of_silver(tmp_path: Path) -> None:
+def test_every_record_becomes_a_row_of_bronze_and_of_silver(lake: Lake) -> None:
     log = whole_log()
-    land(tmp_path, log)
-    found = content(tmp_path)
+    land(lake, log)
+    found = content(lake)
     bronze = [(r["topic"], r["partition"], r["offset"], r["value"]) for r in found[BRONZE.name]]
     assert bronze == sorted(log, key=lambda record: record[:3])
     in_silver = sum(
@@ -62,36 +69,36 @@ def test_every_record_becomes_a_row_of_bronze_and_of_silver(tmp_path: Path) -> N
     assert len(found["silver/elections"]) == 2
 
 
-def test_a_batch_that_comes_twice_changes_nothing(tmp_path: Path) -> None:
+def test_a_batch_that_comes_twice_changes_nothing(lake: Lake) -> None:
     log = whole_log()
-    land(tmp_path, log)
-    before = content(tmp_path)
-    assert land(tmp_path, log, batch_id=1) == {}
-    assert content(tmp_path) == before
+    land(lake, log)
+    before = content(lake)
+    assert land(lake, log, batch_id=1) == {}
+    assert content(lake) == before
 
 
 @pytest.mark.parametrize("cut", [1, 3, 7])
-def test_another_cut_into_batches_lands_the_same(tmp_path: Path, cut: int) -> None:
+def test_another_cut_into_batches_lands_the_same(lake: Lake, cut: int) -> None:
     log = whole_log()
-    land(tmp_path / "whole", log)
+    land(place(lake, "whole"), log)
     for at in range(0, len(log), cut):
         # Each batch repeats the one before it, as after a lost checkpoint.
-        land(tmp_path / "cut", log[max(0, at - cut) : at + cut], batch_id=at)
-    assert content(tmp_path / "cut") == content(tmp_path / "whole")
+        land(place(lake, "cut"), log[max(0, at - cut) : at + cut], batch_id=at)
+    assert content(place(lake, "cut")) == content(place(lake, "whole"))
 
 
-def test_a_crash_between_bronze_and_silver_loses_and_doubles_nothing(tmp_path: Path) -> None:
+def test_a_crash_between_bronze_and_silver_loses_and_doubles_nothing(lake: Lake) -> None:
     import deltalake
 
     log = whole_log()
-    land(tmp_path / "whole", log)
-    land(tmp_path / "torn", log[:3])
-    new = new_rows(tmp_path / "torn", log)
+    land(place(lake, "whole"), log)
+    land(place(lake, "torn"), log[:3])
+    new = new_rows(place(lake, "torn"), log)
     for name in (BRONZE.name, "silver/register_broker"):
-        deltalake.write_deltalake(str(tmp_path / "torn" / name), new[name], mode="append")
-    again = land(tmp_path / "torn", log)
+        deltalake.write_deltalake(place(lake, "torn").uri(BY_NAME[name]), new[name], mode="append")
+    again = land(place(lake, "torn"), log)
     assert not {BRONZE.name, "silver/register_broker"} & set(again)
-    assert content(tmp_path / "torn") == content(tmp_path / "whole")
+    assert content(place(lake, "torn")) == content(place(lake, "whole"))
 
 
 def test_records_come_into_the_order_of_the_log() -> None:
@@ -104,23 +111,23 @@ def test_records_come_into_the_order_of_the_log() -> None:
 def test_a_hole_in_commands_is_refused() -> None:
     records = [(COMMANDS_TOPIC, 0, 0, b"x"), (COMMANDS_TOPIC, 0, 2, b"x")]
     with pytest.raises(LandingGap, match="records 1 to 1 are missing"):
-        landing.bronze_rows(batch_of(records), HighWater(), 0, BEGAN)
+        landing.bronze_rows(CLUSTER_ID, batch_of(records), HighWater(), 0, BEGAN)
 
 
 def test_broker_events_may_begin_late_because_their_head_is_not_kept() -> None:
     records = [(BROKER_EVENTS_TOPIC, 2, 40, b"x")]
-    assert landing.bronze_rows(batch_of(records), HighWater(), 0, BEGAN).num_rows == 1
+    assert landing.bronze_rows(CLUSTER_ID, batch_of(records), HighWater(), 0, BEGAN).num_rows == 1
 
 
 def test_only_topics_of_the_asked_tables_are_read() -> None:
     log = landing.in_log_order(batch_of(whole_log()))
     marks = {DECISIONS.name: HighWater()}
-    assert list(landing.silver_tables(log, (DECISIONS,), marks)) == [DECISIONS.name]
+    assert list(landing.silver_tables(CLUSTER_ID, log, (DECISIONS,), marks)) == [DECISIONS.name]
 
 
 def test_rows_have_the_types_of_their_table() -> None:
     log = landing.in_log_order(batch_of(whole_log()))
-    new = landing.silver_tables(log, TABLES[1:], {t.name: HighWater() for t in TABLES})
+    new = landing.silver_tables(CLUSTER_ID, log, TABLES[1:], {t.name: HighWater() for t in TABLES})
     for name, rows in new.items():
         assert rows.schema.equals(BY_NAME[name].schema)
         rows.validate(full=True)
@@ -130,6 +137,6 @@ def test_an_empty_batch_is_no_rows() -> None:
     """The first batch of a new cluster has none."""
     empty = landing.in_log_order(batch_of([]))
     marks = {table.name: HighWater() for table in TABLES}
-    assert landing.bronze_rows(empty, HighWater(), 0, BEGAN).num_rows == 0
-    assert landing.silver_tables(empty, TABLES[1:], marks) == {}
+    assert landing.bronze_rows(CLUSTER_ID, empty, HighWater(), 0, BEGAN).num_rows == 0
+    assert landing.silver_tables(CLUSTER_ID, empty, TABLES[1:], marks) == {}
     assert landing.last_positions(empty) == {}

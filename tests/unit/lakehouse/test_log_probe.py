@@ -9,6 +9,7 @@ from lakehouse import log_probe
 from lakehouse.errors import LakehouseError, LandingGap
 from lakehouse.high_water import HighWater
 from lakehouse.log_probe import LogEnds
+from tests.support.control_history import CLUSTER_ID, with_master
 from tests.support.mock_kafka import mock_kafka
 
 COMMANDS = [b"zero", b"one", b"two"]
@@ -78,3 +79,34 @@ def test_a_kafka_that_does_not_answer_is_named(monkeypatch: pytest.MonkeyPatch) 
         nowhere = f"127.0.0.1:{silent.getsockname()[1]}"
         with pytest.raises(LakehouseError, match=f"{nowhere} is not reachable"):
             log_probe.missing_topics({"bootstrap.servers": nowhere, "log_level": "0"}, ("a",))
+
+
+def cluster(values: list[bytes], wanted: str | None = None, rounds: int = 3) -> tuple[str | None, list[str]]:
+    """Whose log it is, asked at most `rounds` times, and what was told meanwhile."""
+    told: list[str] = []
+    left = iter([False] * rounds + [True])
+    with mock_kafka() as settings:
+        producer = Producer(settings)
+        for value in values:
+            producer.produce(COMMANDS_TOPIC, value, partition=0)
+        producer.flush()
+        return log_probe.wait_for_cluster(settings, wanted, stopped=lambda: next(left), tell=told.append), told
+
+
+def test_record_0_says_whose_log_it_is() -> None:
+    records = with_master(1).records
+    assert cluster(records) == (CLUSTER_ID, [])
+    assert cluster(records, CLUSTER_ID) == (CLUSTER_ID, [])
+    with pytest.raises(LakehouseError, match=f"log of cluster {CLUSTER_ID}, but cluster_id another is configured"):
+        cluster(records, "another")
+
+
+def test_a_log_without_a_cluster_is_waited_for() -> None:
+    assert cluster([]) == (None, ["waiting: no controller has formed a cluster yet"])
+
+
+def test_a_log_that_begins_with_something_else_is_refused() -> None:
+    with pytest.raises(LakehouseError, match="record 0 of regent.commands cannot be read"):
+        cluster([b"garbage"])
+    with pytest.raises(LakehouseError, match="record 0 of regent.commands is a ClaimLeadership"):
+        cluster(with_master(1).records[1:])

@@ -19,7 +19,7 @@ LINK = HaLinkUp(BrokerEventHeader(bytes(16), "c", "broker-a", 1, "i", 5, 0), 2, 
 
 
 def rows(topic: str, value: bytes | None) -> dict[str, dict]:
-    return dict(silver_rows(LogRecord(topic, 0, 7, AT, value)))
+    return dict(silver_rows(LogRecord("cluster-1", topic, 0, 7, AT, value)))
 
 
 def test_a_command_becomes_one_row_that_says_where_it_is_from() -> None:

@@ -1,9 +1,9 @@
 import json
-from pathlib import Path
 
 import pytest
 
 from lakehouse.errors import LakehouseError, NotLanded
+from lakehouse.lake import Lake
 from lakehouse.state_at import state_at, state_text
 from tests.support.control_history import History, seen, with_master
 from tests.support.landed_log import BEGAN_MS, append_to_bronze, command_records, land
@@ -17,40 +17,40 @@ def past() -> History:
     return past
 
 
-def test_the_end_of_history_is_what_the_fold_has(past: History, tmp_path: Path) -> None:
-    land(tmp_path, command_records(past.records))
-    model = state_at(tmp_path)
+def test_the_end_of_history_is_what_the_fold_has(past: History, lake: Lake) -> None:
+    land(lake, command_records(past.records))
+    model = state_at(lake)
     assert (model["offset"], model["digest"]) == (past.folder.offset, past.folder.digest.hex())
     assert model["sets"][0]["master_broker_id"] == 2
     json.dumps(model)
     assert "master 2 in epoch 2, set {2,3}" in state_text(model)
 
 
-def test_any_offset_can_be_asked_for(past: History, tmp_path: Path) -> None:
-    land(tmp_path, command_records(past.records))
+def test_any_offset_can_be_asked_for(past: History, lake: Lake) -> None:
+    land(lake, command_records(past.records))
     before = len(past.records) - 3
-    model = state_at(tmp_path, offset=before)
+    model = state_at(lake, offset=before)
     assert (model["offset"], model["sets"][0]["master_broker_id"]) == (before, 1)
 
 
-def test_any_time_can_be_asked_for(past: History, tmp_path: Path) -> None:
+def test_any_time_can_be_asked_for(past: History, lake: Lake) -> None:
     """The log took record n n seconds after the beginning."""
-    land(tmp_path, command_records(past.records))
-    assert state_at(tmp_path, at_ms=BEGAN_MS + 2_999)["offset"] == 2
-    assert state_at(tmp_path, at_ms=BEGAN_MS + 3_000)["offset"] == 3
+    land(lake, command_records(past.records))
+    assert state_at(lake, at_ms=BEGAN_MS + 2_999)["offset"] == 2
+    assert state_at(lake, at_ms=BEGAN_MS + 3_000)["offset"] == 3
     with pytest.raises(NotLanded, match="no command had been taken"):
-        state_at(tmp_path, at_ms=BEGAN_MS - 1)
+        state_at(lake, at_ms=BEGAN_MS - 1)
 
 
-def test_what_has_not_landed_is_said_so(past: History, tmp_path: Path) -> None:
-    land(tmp_path, command_records(past.records)[:4])
+def test_what_has_not_landed_is_said_so(past: History, lake: Lake) -> None:
+    land(lake, command_records(past.records)[:4])
     with pytest.raises(NotLanded, match="command 9 has not landed: last 3"):
-        state_at(tmp_path, offset=9)
+        state_at(lake, offset=9)
 
 
-def test_a_hole_is_named_and_not_jumped(past: History, tmp_path: Path) -> None:
+def test_a_hole_is_named_and_not_jumped(past: History, lake: Lake) -> None:
     records = command_records(past.records)
-    land(tmp_path, records[:4])
-    append_to_bronze(tmp_path, records[6:])
+    land(lake, records[:4])
+    append_to_bronze(lake, records[6:])
     with pytest.raises(LakehouseError, match="offset 6.*expected 4"):
-        state_at(tmp_path)
+        state_at(lake)

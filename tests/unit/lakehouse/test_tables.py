@@ -19,6 +19,8 @@ def test_a_table_is_whole(table: TableSpec) -> None:
     names = table.schema.names
     assert len(set(names)) == len(names)
     assert set(table.key) | set(table.partition_by) <= set(names)
+    assert table.key[0] == table.partition_by[0] == names[0] == "cluster_id"
+    assert len(set(table.key)) == len(table.key)
     assert {table.partition_column, table.offset_column} <= set(names)
     assert {check.column for check in table.checks} <= set(names)
     assert table.meaning
@@ -38,8 +40,14 @@ def test_decisions_hold_every_field_of_an_outcome() -> None:
     )
 
 
-def test_bronze_is_partitioned_by_topic() -> None:
-    assert BRONZE.partition_by == ("topic",)
+def test_bronze_is_partitioned_by_cluster_and_topic() -> None:
+    assert BRONZE.partition_by == ("cluster_id", "topic")
+
+
+def test_what_a_command_says_of_its_cluster_stands_beside_whose_log_it_is() -> None:
+    """A command of another cluster lies in this log all the same, and is refused."""
+    table = BY_NAME["silver/elect_master"]
+    assert {"cluster_id", "stated_cluster_id"} <= set(table.schema.names)
 
 
 def test_names_of_kinds_become_names_of_tables() -> None:

@@ -14,6 +14,7 @@ from events.broker_events import BrokerEventHeader, RoleChanged
 from events.codec import decode, encode
 from lakehouse.delta_tables import active_files, ensure_tables
 from lakehouse.errors import NotLanded
+from lakehouse.lake import Lake
 from lakehouse.tables import BRONZE
 from lakehouse.verify import Verdict, verdict_text, verify_in
 from tests.support.control_history import History, seen, with_master
@@ -37,10 +38,10 @@ def history_with_failover() -> History:
     return history
 
 
-def test_whole_history_is_verified_up_to_its_last_command(spark: Any, tmp_path: Path) -> None:
+def test_whole_history_is_verified_up_to_its_last_command(spark: Any, lake: Lake) -> None:
     history = history_with_failover()
-    land(tmp_path, command_records(history.records) + outcome_records(history.records))
-    verdict = verify_in(spark, tmp_path)
+    land(lake, command_records(history.records) + outcome_records(history.records))
+    verdict = verify_in(spark, lake)
     last = len(history.records) - 1
     assert (verdict.exit_code, verdict.verified_up_to) == (0, last)
     assert verdict.digest == history.folder.digest.hex()
@@ -51,75 +52,75 @@ def test_whole_history_is_verified_up_to_its_last_command(spark: Any, tmp_path: 
     assert verdict_text(json.loads(json.dumps(verdict.as_dict()))) == verdict.text()
 
 
-def test_one_flipped_byte_is_named_by_its_offset(spark: Any, tmp_path: Path) -> None:
+def test_one_flipped_byte_is_named_by_its_offset(spark: Any, lake: Lake) -> None:
     history = history_with_failover()
-    land(tmp_path, command_records(history.records) + outcome_records(history.records))
-    flip_value_byte(tmp_path, 7)
-    verdict = verify_in(spark, tmp_path)
+    land(lake, command_records(history.records) + outcome_records(history.records))
+    flip_value_byte(lake, 7)
+    verdict = verify_in(spark, lake)
     assert (verdict.exit_code, verdict.first_mismatch, verdict.verified_up_to) == (1, 7, 6)
     assert "at offset 7" in verdict.text()
 
 
-def test_a_missing_command_is_named(spark: Any, tmp_path: Path) -> None:
+def test_a_missing_command_is_named(spark: Any, lake: Lake) -> None:
     history = history_with_failover()
     records = command_records(history.records)
-    land(tmp_path, records[:5] + outcome_records(history.records))
+    land(lake, records[:5] + outcome_records(history.records))
     # As if a file of bronze had been lost: the landing job itself refuses such a batch.
-    append_to_bronze(tmp_path, records[7:])
-    verdict = verify_in(spark, tmp_path)
+    append_to_bronze(lake, records[7:])
+    verdict = verify_in(spark, lake)
     assert (verdict.exit_code, verdict.missing, verdict.verified_up_to) == (1, [[5, 6]], 4)
     assert "offsets 5 to 6" in verdict.text()
 
 
-def test_a_damaged_file_is_named_with_its_offsets(spark: Any, tmp_path: Path) -> None:
+def test_a_damaged_file_is_named_with_its_offsets(spark: Any, lake: Lake) -> None:
     history = history_with_failover()
     records = command_records(history.records)
-    land(tmp_path, records[:5] + outcome_records(history.records))
-    append_to_bronze(tmp_path, records[5:7])
-    append_to_bronze(tmp_path, records[7:])
-    files = active_files(tmp_path, BRONZE, "topic", ("regent.commands",))["regent.commands"]
+    land(lake, records[:5] + outcome_records(history.records))
+    append_to_bronze(lake, records[5:7])
+    append_to_bronze(lake, records[7:])
+    files = active_files(lake, BRONZE, "topic", ("regent.commands",))["regent.commands"]
     path = next(
         path
         for path in (Path(file.removeprefix("file://")) for file in files)
         if pq.read_table(path, columns=["offset"], partitioning=None)["offset"].to_pylist() == [5, 6]
     )
     path.write_bytes(path.read_bytes()[:-40])
-    verdict = verify_in(spark, tmp_path)
+    verdict = verify_in(spark, lake)
     assert (verdict.exit_code, verdict.missing) == (1, [[5, 6]])
     assert [str(path) in problem for problem in verdict.problems] == [True]
 
 
-def test_commands_without_outcome_are_counted_as_unproven(spark: Any, tmp_path: Path) -> None:
+def test_commands_without_outcome_are_counted_as_unproven(spark: Any, lake: Lake) -> None:
     history = history_with_failover()
     outcomes = outcome_records(history.records)[:-3]
-    land(tmp_path, command_records(history.records) + outcomes)
-    verdict = verify_in(spark, tmp_path)
+    land(lake, command_records(history.records) + outcomes)
+    verdict = verify_in(spark, lake)
     last = len(history.records) - 1
     assert (verdict.exit_code, verdict.unproven, verdict.verified_up_to) == (0, 3, last - 3)
 
 
-def test_an_outcome_published_twice_counts_once(spark: Any, tmp_path: Path) -> None:
+def test_an_outcome_published_twice_counts_once(spark: Any, lake: Lake) -> None:
     history = history_with_failover()
     outcomes = outcome_records(history.records)
     again = [(t, p, o + len(outcomes), v) for t, p, o, v in outcome_records(history.records, "n1")]
-    land(tmp_path, command_records(history.records) + outcomes + again)
-    verdict = verify_in(spark, tmp_path)
+    land(lake, command_records(history.records) + outcomes + again)
+    verdict = verify_in(spark, lake)
     assert (verdict.exit_code, verdict.compared) == (0, len(outcomes))
     assert verdict.publishers == ["n0", "n1"]
 
 
-def test_an_outcome_that_says_something_else_is_a_mismatch(spark: Any, tmp_path: Path) -> None:
+def test_an_outcome_that_says_something_else_is_a_mismatch(spark: Any, lake: Lake) -> None:
     """The digest alone would not show it: it is copied from the right outcome."""
     history = history_with_failover()
     outcomes = outcome_records(history.records)
     topic, partition, offset, value = outcomes[9]
     lie = encode(replace(decode(value or b""), cause="another"))
     outcomes[9] = (topic, partition, offset, lie)
-    land(tmp_path, command_records(history.records) + outcomes)
-    assert verify_in(spark, tmp_path).first_mismatch == 9
+    land(lake, command_records(history.records) + outcomes)
+    assert verify_in(spark, lake).first_mismatch == 9
 
 
-def test_two_masters_in_one_epoch_are_a_problem(spark: Any, tmp_path: Path) -> None:
+def test_two_masters_in_one_epoch_are_a_problem(spark: Any, lake: Lake) -> None:
     history = history_with_failover()
     events = [
         encode(RoleChanged(BrokerEventHeader(bytes(16), "c", "broker-a", i, "i", 1, 1),
@@ -127,25 +128,25 @@ def test_two_masters_in_one_epoch_are_a_problem(spark: Any, tmp_path: Path) -> N
         for i in (2, 3)
     ]  # fmt: skip
     land(
-        tmp_path,
+        lake,
         command_records(history.records)
         + outcome_records(history.records)
         + event_records(events),
     )
-    verdict = verify_in(spark, tmp_path)
+    verdict = verify_in(spark, lake)
     assert verdict.exit_code == 1
     assert verdict.problems == ["broker-a: brokers [2, 3] were masters in epoch 2"]
 
 
-def test_nothing_landed_is_said_so(spark: Any, tmp_path: Path) -> None:
-    ensure_tables(tmp_path)
+def test_nothing_landed_is_said_so(spark: Any, lake: Lake) -> None:
+    ensure_tables(lake)
     with pytest.raises(NotLanded, match="no commands have landed"):
-        verify_in(spark, tmp_path)
+        verify_in(spark, lake)
 
 
-def test_nothing_published_proves_nothing(spark: Any, tmp_path: Path) -> None:
-    land(tmp_path, command_records(history_with_failover().records))
-    verdict = verify_in(spark, tmp_path)
+def test_nothing_published_proves_nothing(spark: Any, lake: Lake) -> None:
+    land(lake, command_records(history_with_failover().records))
+    verdict = verify_in(spark, lake)
     assert (verdict.exit_code, verdict.verified_up_to) == (1, -1)
 
 
