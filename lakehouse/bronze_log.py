@@ -65,9 +65,9 @@ class BronzeLog:
         for start in range(0, self.end, RECORDS_AT_ONCE):
             yield from self._piece(start, min(start + RECORDS_AT_ONCE, self.end))
 
-    def landed(self) -> Iterator[LandedRecord]:
-        """What there is, holes or not, ascending. Raises LakehouseError for two rows that contradict each other."""
-        for start in range(0, self.end, RECORDS_AT_ONCE):
+    def landed(self, first: int = 0) -> Iterator[LandedRecord]:
+        """What there is from `first` on, holes or not, ascending. Raises LakehouseError for two rows that contradict each other."""
+        for start in range(first, self.end, RECORDS_AT_ONCE):
             yield from self._piece(start, min(start + RECORDS_AT_ONCE, self.end), holes=True)
 
     def _piece(self, start: int, end: int, *, holes: bool = False) -> Iterator[LandedRecord]:

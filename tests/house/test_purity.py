@@ -29,7 +29,7 @@ SHELLS: dict[str, tuple[str, ...]] = {
         "lakehouse/log_probe.py",
     ),
     "Spark and Delta": (
-        "lakehouse/session.py", "lakehouse/verify.py", "lakehouse/lake.py",
+        "lakehouse/session.py", "lakehouse/verify.py", "lakehouse/lake.py", "lakehouse/lake_snapshot.py",
     ),
     "sockets": (
         "processors/snapshot_fetch.py",
