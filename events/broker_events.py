@@ -256,6 +256,17 @@ class HandOverRefused(Struct, frozen=True, gc=False):
     took_ms: int
 
 
+class HeartbeatGap(Struct, frozen=True, gc=False):
+    """A replica was heard again after a long silence; a controller reports it."""
+
+    header: BrokerEventHeader
+    silent_broker_id: int
+    gap_ms: int
+    timeout_ms: int
+    was_gone: bool
+    restarted: bool
+
+
 BrokerEvent = (
     BrokerStarted
     | BrokerStopped
@@ -283,6 +294,7 @@ BrokerEvent = (
     | HandOverBegun
     | HandOverCompleted
     | HandOverRefused
+    | HeartbeatGap
 )
 
 BROKER_EVENTS: tuple[type, ...] = get_args(BrokerEvent)

@@ -29,6 +29,7 @@ from processors.controller_pages import ControllerPages
 from processors.core import ControllerCore
 from processors.core_context import CoreConfig
 from processors.effect_runner import EffectRunner, monotonic_ms, monotonic_us, wall_ms
+from processors.fact_reporter import FactReporter
 from processors.fold import Folder
 from processors.last_resort import EXIT_STUCK, STOP_MAX_S, LastResort, on_stop_signals
 from processors.log_reader import LogBroken, LogUnreachable
@@ -73,6 +74,7 @@ class ControllerProcess:
             limits=Limits(partial_frame_ms=config.partial_frame_timeout_ms),
         )
         self._log = ControllerLog(config, on_record=self._record, on_halt=self._halt)
+        self._facts = FactReporter(config.kafka)
         self._folder = Folder()
         self._meter = RequestMeter()
         self._outbound = Outbound(self._peer_closed, self._meter.metrics)
@@ -122,7 +124,7 @@ class ControllerProcess:
         core.start(monotonic_ms(), wall_ms(), unpublished)
         # Records may come before the producers are ready: the core sees them, requests wait for `_ready`.
         self._core = core
-        self._runner = EffectRunner(core, self._log, self._outbound, self._connections, self._halt, self._meter)
+        self._runner = EffectRunner(core, self._log, self._outbound, self._connections, self._halt, self._meter, self._facts.report)
         await self._log.follow(self._folder, self._published)
         self._ready = True
 
@@ -154,6 +156,7 @@ class ControllerProcess:
             self._perform(self._core.stop(monotonic_ms()))
         await self._server.close()
         await self._outbound.close()
+        await asyncio.to_thread(self._facts.close)
         await self._log.close(snapshot=not halted)
         os.close(self._claim)
         at_the_latest.disarm()

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Mapping
 from brokers.remoting.codes import ResponseCode
 from brokers.remoting.command import FLAG_RESPONSE, RemotingCommand
 from brokers.remoting.connection import Connection
+from events.broker_events import BrokerEvent
 from events.codec import MalformedRecord
 from processors import effects as fx
 from processors.controller_log import ControllerLog
@@ -50,6 +51,7 @@ class EffectRunner:
         connections: Mapping[int, Connection],
         on_halt: Callable[[str], None],
         meter: RequestMeter | None = None,
+        report: Callable[[BrokerEvent], None] | None = None,
     ) -> None:
         self._core = core
         self._log = log
@@ -57,6 +59,7 @@ class EffectRunner:
         self._connections = connections
         self._on_halt = on_halt
         self._meter = meter or RequestMeter()
+        self._report = report or (lambda fact: None)
         self._halted = False
 
     def halt(self, reason: str) -> None:
@@ -105,6 +108,8 @@ class EffectRunner:
                 connection = self._connections.get(conn_id)
                 if connection is not None:
                     connection.close(reason)
+            case fx.Report(fact):
+                self._report(fact)
             case fx.Note(level, text):
                 _log.log(logging.getLevelName(level.upper()), "%s", text)
             case fx.SetLogLevel(level, logger):

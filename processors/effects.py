@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from brokers.remoting.command import RemotingCommand
+    from events.broker_events import BrokerEvent
     from events.outcomes import Outcome
 
 
@@ -98,6 +99,13 @@ class Publish:
 
 
 @dataclass(frozen=True, slots=True)
+class Report:
+    """Put a fact into the broker events. Losing it changes nothing."""
+
+    fact: BrokerEvent
+
+
+@dataclass(frozen=True, slots=True)
 class CloseConnection:
     """Close an inbound connection, with the reason for the log."""
 
@@ -139,6 +147,7 @@ Effect = (
     | ForwardToLeader
     | TellPeer
     | Publish
+    | Report
     | CloseConnection
     | Note
     | SetLogLevel

@@ -10,8 +10,9 @@ from collections.abc import Mapping
 
 from processors import gateway, responses
 from processors.core_context import CoreContext
-from processors.effects import Effect
+from processors.effects import Effect, Report
 from processors.forwarding import FORWARDED_FOR
+from processors.heartbeat_gaps import HeartbeatGaps
 from processors.heartbeat_relay import HEARD, HERE, RELAYED
 from processors.leading_desk import LeadingDesk
 from processors.liveness import Heartbeat
@@ -34,6 +35,7 @@ class HeartbeatDesk:
         self._leading = leading
         self._peers = peers
         self._outcomes = outcomes
+        self._gaps = HeartbeatGaps(context.config.controller_id, lambda: next(context.ids))
 
     def broker(self, waiter: Waiter) -> list[Effect]:
         """904: one-way from brokers; whoever wants an answer gets 0 without a header. Raises BadRequest (2005)."""
@@ -41,8 +43,9 @@ class HeartbeatDesk:
         beat = gateway.heartbeat_of(waiter.request)
         if FORWARDED_FOR in waiter.request.ext:
             return self._relayed(waiter, beat)
+        effects = self._gap(beat)
         returned = context.liveness.heard(beat, waiter.conn_id, context.now_ms)
-        effects = self._leading.returned(beat.key) if returned else []
+        effects += self._leading.returned(beat.key) if returned else []
         effects += self._peers.relay(beat.key, waiter.request, anew=returned)
         if waiter.request.is_oneway:
             return effects
@@ -58,9 +61,20 @@ class HeartbeatDesk:
         pulse = context.liveness.pulse(beat.key)
         if pulse is not None and pulse.is_heard_here(context.now_ms):
             return waiter.answer(waiter.request.reply(0, {HEARD: HERE}))
+        effects = self._gap(beat)
         returned = context.liveness.heard(beat, waiter.conn_id, context.now_ms, relayed=True)
-        effects = self._leading.returned(beat.key) if returned else []
+        effects += self._leading.returned(beat.key) if returned else []
         return effects + waiter.answer(waiter.request.reply(0, {HEARD: RELAYED}))
+
+    def _gap(self, beat: Heartbeat) -> list[Effect]:
+        """Only who leads tells of a silence, and only of replicas that the log knows."""
+        context = self._context
+        _, name, broker_id = beat.key
+        broker_set = context.state.live_set(name)
+        if not context.is_active or broker_set is None or broker_set.replica(broker_id) is None:
+            return []
+        fact = self._gaps.ended(context.liveness.pulse(beat.key), beat, context.now_ms, context.wall_ms)
+        return [] if fact is None else [Report(fact)]
 
     def peer(self, waiter: Waiter) -> list[Effect]:
         """19001: one-way from controllers; whoever wants an answer gets one. Raises BadRequest."""

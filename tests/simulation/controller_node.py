@@ -256,6 +256,9 @@ class ControllerNode:
         if wire is not None:
             wire.close(effect.reason)
 
+    def _do_Report(self, effect: fx.Report) -> None:
+        """Nobody in here reads the facts."""
+
     def _do_Note(self, effect: fx.Note) -> None:
         self.world.note(f"{self.name}: {effect.text}")
 

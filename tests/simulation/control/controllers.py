@@ -307,6 +307,9 @@ class ControllerNode(Process):
         if line is not None:
             line.ended_by(self)
 
+    def _do_Report(self, effect: fx.Report) -> None:
+        """Nobody in here reads the facts."""
+
     def _do_Note(self, effect: fx.Note) -> None:
         self.world.note(f"{self.name}: {effect.text}")
 

@@ -158,3 +158,24 @@ def test_a_false_word_makes_no_hole_in_what_the_next_leader_publishes() -> None:
 def test_a_19001_that_is_not_one_way_is_answered(ext: dict[str, str], code: int) -> None:
     answer = follower().request(19001, ext)
     assert answer is not None and answer.code == code
+
+
+def test_the_leader_tells_of_a_silence_that_ended_and_a_standby_or_a_stranger_makes_no_such_fact() -> None:
+    rig = Rig().lead().three()
+    rig.heartbeat(2)
+    rig.take(fx.Report)
+    rig.pass_time(2_000)
+    rig.heartbeat(2)
+    [report] = rig.take(fx.Report)
+    assert (report.fact.silent_broker_id, report.fact.gap_ms, report.fact.was_gone) == (2, 2_000, False)
+    rig.heartbeat(9)
+    rig.pass_time(2_000)
+    rig.heartbeat(9)
+    assert rig.take(fx.Report) == []
+    standby = Rig("c2", rig.log)
+    standby.catch_up()
+    standby.heartbeat(2)
+    standby.now_ms += 2_000
+    standby.heartbeat(2)
+    assert not standby.core.is_active
+    assert standby.take(fx.Report) == []

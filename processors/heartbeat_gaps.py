@@ -1,0 +1,54 @@
+"""
+Silences of replicas that ended, as facts for the history. (P)
+
+Responsible for: which silence is worth a record, and what stands in it: with these, other timers can be asked about
+afterwards. Refuses to know: what a silence led to; that is a command with its own evidence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import count
+
+from events.broker_events import BrokerEventHeader, HeartbeatGap
+from processors.pulse import Heartbeat, Pulse
+from processors.rate_limit import RateLimit
+
+REPORTED_SHARE = (2, 5)
+"""Silences above this share of the timeout are told: brokers whose interval is less than that fill no log by living."""
+NO_BROKER = -1
+TOLD_PER_S, TOLD_AT_ONCE = 1, 5
+"""Of one replica: a timeout that is no timeout must not fill the topic."""
+
+
+def is_worth_telling(gap_ms: int, timeout_ms: int) -> bool:
+    """Whether a silence comes near the timeout, or is above it."""
+    share, of = REPORTED_SHARE
+    return 0 < timeout_ms and gap_ms * of > timeout_ms * share
+
+
+class HeartbeatGaps:
+    """What one controller tells of them. `ids` gives 16 bytes each that nobody else makes."""
+
+    def __init__(self, controller_id: str, new_id: Callable[[], bytes]) -> None:
+        self._controller_id, self._new_id = controller_id, new_id
+        self._sequence = count()
+        self._told = RateLimit()
+
+    def ended(self, before: Pulse | None, beat: Heartbeat, now_ms: int, wall_ms: int) -> HeartbeatGap | None:
+        """The fact that `beat` ended a silence, None when there was none to speak of; `before` is the pulse it ends."""
+        if before is None:
+            return None
+        gap_ms = now_ms - before.heard_ms
+        if not is_worth_telling(gap_ms, before.timeout_ms):
+            return None
+        if not self._told.take(str(beat.key), now_ms, rate_per_s=TOLD_PER_S, burst=TOLD_AT_ONCE):
+            return None
+        cluster_name, broker_name, broker_id = beat.key
+        header = BrokerEventHeader(
+            self._new_id(), cluster_name, broker_name, NO_BROKER, self._controller_id, wall_ms, next(self._sequence)
+        )
+        was_gone = before.gone is not None or gap_ms > before.timeout_ms
+        return HeartbeatGap(
+            header, broker_id, gap_ms, before.timeout_ms, was_gone, before.incarnation != beat.incarnation
+        )
