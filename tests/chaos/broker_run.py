@@ -6,8 +6,7 @@ Refuses to know what the lines do and what becomes of the rows.
 from __future__ import annotations
 
 import json
-import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,7 @@ from tests.chaos.armed import starter
 from tests.chaos.broker_stage import FAST_TIMERS, BrokerStage, flags
 from tests.chaos.line import Line, by_settings
 from tests.chaos.network import Network
+from tests.chaos.progress import Progress
 from tests.chaos.verdict import Row
 from tests.support.decision_log import proven_outcomes, wait_published
 from tests.support.local_cluster import LocalCluster
@@ -22,23 +22,25 @@ from tests.support.local_cluster import LocalCluster
 BROKERS = ("broker-a-1", "broker-a-2", "broker-a-3")
 
 
-def play_lines(lines: Sequence[Line], home: Path, network: Network | None, runs: int | None) -> tuple[list[Row], str | None]:
-    """A row for each line, and what is wrong besides, in one line; a cluster that is not as it should be hides no other."""
-    rows: list[Row] = []
+def play_lines(
+    lines: Sequence[Line], home: Path, network: Network | None, runs: int | None, rows: list[Row], progress: Progress,
+) -> str | None:  # fmt: skip
+    """Add a row for each line; what is wrong besides, in one line. A cluster that is not as it should be hides no other."""
     problems: list[str] = []
     for number, (settings, group) in enumerate(by_settings(lines)):
         played = len(rows)
-        problem = _play_group(group, settings, home / f"brokers-{number}", network, runs, rows.append)
+        problem = _play_group(group, settings, home / f"brokers-{number}", network, runs, rows, progress)
         if problem:
-            not_played = ", ".join(line.name for line in group[len(rows) - played :])
-            problems.append(f"{problem} (not played: {not_played or 'none'})")
-    return rows, "; ".join(problems) or None
+            not_played = [line.name for line in group[len(rows) - played :]]
+            progress.left_out(len(not_played))
+            problems.append(f"{problem} (not played: {', '.join(not_played) or 'none'})")
+    return "; ".join(problems) or None
 
 
 def _play_group(
     lines: Sequence[Line], settings: Mapping[str, Any], home: Path, network: Network | None, runs: int | None,
-    keep: Callable[[Row], None],
-) -> str | None:
+    rows: list[Row], progress: Progress,
+) -> str | None:  # fmt: skip
     home.mkdir()
     places = network.places() if network else {}
     places["broker"] = {"config": {**FAST_TIMERS, **settings}}
@@ -48,17 +50,16 @@ def _play_group(
     (home / "places.json").write_text(json.dumps(places))
     cluster = LocalCluster(home / "regent", *flags(network, home / "places.json"))
     try:
-        print(cluster.up(), end="", file=sys.stderr, flush=True)
+        progress.say(cluster.up().rstrip())
         stage = BrokerStage(cluster, home, network)
         for line in lines:
-            print(f"{line.name}: {line.text}", file=sys.stderr, flush=True)
-            row = stage.play(line, runs)
-            keep(row)
-            print("  " + " · ".join(row.cells()[1:]), file=sys.stderr, flush=True)
+            progress.begins(line.name, line.text)
+            rows.append(stage.play(line, runs))
+            progress.ended(rows[-1])
         wait_published(cluster)
         proven_outcomes(cluster.bootstrap)
     except AssertionError as error:
-        print(error, file=sys.stderr, flush=True)
+        progress.say(str(error))
         return str(error).splitlines()[0]
     finally:
         cluster.end()

@@ -7,13 +7,12 @@ After each line all replicas hold the same log. Refuses to know which line does 
 from __future__ import annotations
 
 import time
-import traceback
 from collections.abc import Sequence
 from pathlib import Path
 
 from infra import replica_logs
-from infra.workload.client import CALL_TIMEOUT_MS, POLL_MS, CallFailed
-from tests.chaos.hits import Hits, NotAsItShouldBe, NotPossible
+from infra.workload.client import CALL_TIMEOUT_MS, POLL_MS
+from tests.chaos.hits import Hits, NotAsItShouldBe, NotPossible, told_in
 from tests.chaos.line import Line
 from tests.chaos.network import Network
 from tests.chaos.verdict import Row, Run, judge
@@ -66,29 +65,22 @@ class BrokerStage(Hits):
         return row
 
     def _run(self, line: Line, number: int) -> Run:
-        run, began = Run(), time.monotonic()
+        run = Run()
         self._line, self.number, self.loads = line, number, []
         try:
-            self.cluster.whole()
-            self.start_load("main")
-            self.flows(what="messages flow")
-            run.note = line.strike(self)
-            self.cluster.whole()
-            for load in self.loads:
-                load.flows(CALM, "messages flow again")
-            for load in self.loads:
-                self._judge(run, load)
-        except (NotAsItShouldBe, AssertionError, CallFailed) as error:
-            run.problem = str(error).splitlines()[0]
-        except NotPossible:
-            raise
-        except Exception as error:  # a defect of the line itself must not hide what the other lines have shown
-            traceback.print_exc()
-            run.problem = f"{type(error).__name__}: {error}"
+            with told_in(run):
+                self.cluster.whole()
+                self.start_load("main")
+                self.flows(what="messages flow")
+                run.note = line.strike(self)
+                self.cluster.whole()
+                for load in self.loads:
+                    load.flows(CALM, "messages flow again")
+                for load in self.loads:
+                    self._judge(run, load)
         finally:
             for load in self.loads:
                 load.end()
-        run.seconds = round(time.monotonic() - began, 1)
         return run
 
     def _judge(self, run: Run, load: Workload) -> None:

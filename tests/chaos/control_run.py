@@ -5,13 +5,14 @@ Responsible for: which blows there are and in which order, the proof at the end.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from tests.chaos import blows
-from tests.chaos.stage import Row, Stage
+from tests.chaos.progress import Progress
+from tests.chaos.stage import Stage
+from tests.chaos.verdict import Row
 from tests.support.decision_log import proven_outcomes, wait_published
 from tests.support.local_cluster import LocalCluster
 
@@ -43,20 +44,19 @@ BLOWS = (
 )
 
 
-def play_blows(picked: Sequence[Blow], home: Path, kafka_nodes: int) -> tuple[list[Row], str | None]:
-    """A row for each blow, and what is wrong besides, in one line."""
+def play_blows(picked: Sequence[Blow], home: Path, kafka_nodes: int, rows: list[Row], progress: Progress) -> str | None:
+    """Add a row for each blow; what is wrong besides, in one line."""
     cluster = LocalCluster(home / "regent", "--controllers", "3", "--kafka-nodes", str(kafka_nodes))
-    rows: list[Row] = []
     try:
-        print(cluster.up(), end="", file=sys.stderr, flush=True)
+        progress.say(cluster.up().rstrip())
         stage = Stage(cluster, home)
         for one in picked:
-            print(f"{one.name}: {one.line}", file=sys.stderr, flush=True)
+            progress.begins(one.name, one.line)
             rows.append(stage.play(one.name, one.strike, one.calm))
-            print("  " + " · ".join(rows[-1].cells()[1:]), file=sys.stderr, flush=True)
-        return rows, proof(stage)
+            progress.ended(rows[-1])
+        return proof(stage)
     except AssertionError as error:
-        return rows, str(error).splitlines()[0]
+        return str(error).splitlines()[0]
     finally:
         cluster.end()
 

@@ -1,4 +1,4 @@
-"""What can be done to the processes of a local cluster, and waiting for them to come back.
+"""What can be done to the processes of a local cluster, waiting for them to come back, and what a broken promise is.
 
 Refuses to know who is hit, when and why.
 """
@@ -7,10 +7,14 @@ from __future__ import annotations
 
 import os
 import signal
+import time
+import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from infra.workload.client import CallFailed
+from tests.chaos.verdict import Run
 from tests.support.local_cluster import LocalCluster, wait_until
 
 HOLD_LIMIT_S = 60.0
@@ -22,6 +26,23 @@ class NotAsItShouldBe(Exception):
 
 class NotPossible(Exception):
     """This machine does not permit the blow; the text says what is wanting."""
+
+
+@contextmanager
+def told_in(run: Run) -> Iterator[None]:
+    """How long the block takes and what goes wrong in it stands in the run; what this machine does not permit goes on."""
+    began = time.monotonic()
+    try:
+        yield
+    except NotPossible:
+        raise
+    except (NotAsItShouldBe, AssertionError, CallFailed) as error:
+        run.problem = str(error).splitlines()[0]
+    except Exception as error:  # a defect of the fault itself must not hide what the others have shown
+        traceback.print_exc()
+        run.problem = f"{type(error).__name__}: {error}"
+    finally:
+        run.seconds = round(time.monotonic() - began, 1)
 
 
 class Hits:

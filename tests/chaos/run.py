@@ -9,7 +9,8 @@ Responsible for: which lines are played, the tables and the exit code. Refuses t
     make chaos ARGS="master kafka"           those whose names begin so
     make chaos ARGS="master-killed --runs 30 --json"
 
-Exit codes: 0 nothing lost and everything as it should be (a line that was skipped is named); 1 not; 2 wrong usage.
+Exit codes: 0 nothing lost and everything as it should be (a line that was skipped is named); 1 not; 2 wrong usage; 130 it was
+interrupted, nothing of it runs any more, and what was seen by then is told.
 """
 
 from __future__ import annotations
@@ -18,10 +19,12 @@ import argparse
 import json
 import os
 import shutil
+import signal
 import sys
 import tempfile
+import time
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -29,46 +32,52 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT))
 
 from infra.cli_status import table  # noqa: E402
-from tests.chaos import broker_lines, broker_run, control_run, network, stage, verdict  # noqa: E402
+from tests.chaos import broker_lines, broker_run, control_run, network  # noqa: E402
 from tests.chaos.broker_stage import CLIENT, HEARTBEAT_MS, SILENCE_MS  # noqa: E402
 from tests.chaos.control_run import BLOWS, Blow  # noqa: E402
 from tests.chaos.line import Line  # noqa: E402
+from tests.chaos.progress import Progress  # noqa: E402
+from tests.chaos.stage import RATE, SEND_TIMEOUT_MS  # noqa: E402
+from tests.chaos.verdict import HEAD, Row  # noqa: E402
 
 BROKERS, CONTROL = "brokers", "control"
-ABOUT_BROKERS = f"{CLIENT}; broker heartbeat {HEARTBEAT_MS} ms, silent after {SILENCE_MS} ms; RTO: first failed call to first success"
-ABOUT_CONTROL = f"own client: call timeout {stage.SEND_TIMEOUT_MS} ms, {stage.RATE} messages/s"
+ABOUT = {
+    BROKERS: f"{CLIENT}; broker heartbeat {HEARTBEAT_MS} ms, silent after {SILENCE_MS} ms; RTO: first failed call to first success",
+    CONTROL: f"own client: call timeout {SEND_TIMEOUT_MS} ms, {RATE} messages/s",
+}
+INTERRUPTED = 130
 
 
 @dataclass(slots=True)
 class Report:
-    """What was seen. `problems`: what is wrong besides single rows."""
+    """What was seen: rows by group, in the order they were played. `problems`: what is wrong besides single rows."""
 
-    brokers: list[verdict.Row] = field(default_factory=list)
-    control: list[stage.Row] = field(default_factory=list)
+    rows: dict[str, list[Row]] = field(default_factory=lambda: {group: [] for group in ABOUT})
     problems: list[str] = field(default_factory=list)
 
     @property
+    def played(self) -> list[Row]:
+        return [row for rows in self.rows.values() for row in rows if not row.skipped]
+
+    @property
     def skipped(self) -> list[str]:
-        return [row.name for row in self.brokers if row.skipped]
+        return [row.name for rows in self.rows.values() for row in rows if row.skipped]
 
     @property
     def bad(self) -> list[str]:
-        return [row.name for row in self.brokers if not row.skipped and not row.is_good] + [r.name for r in self.control if r.problem or r.lost]
+        return [row.name for row in self.played if not row.is_good]
 
     @property
     def is_good(self) -> bool:
-        played = len(self.brokers) + len(self.control) - len(self.skipped)
-        return bool(played) and not self.bad and not self.problems
+        return bool(self.played) and not self.bad and not self.problems
 
     def lines(self) -> list[str]:
         """The tables, and the sum of them."""
         told: list[str] = []
-        if self.brokers:
-            told += [ABOUT_BROKERS, *table([verdict.HEAD, *(row.cells() for row in self.brokers)])]
-        if self.control:
-            told += [ABOUT_CONTROL, *table([stage.HEAD, *(row.cells() for row in self.control)])]
-        acknowledged = sum(row.acknowledged for row in (*self.brokers, *self.control))
-        lost = sum(row.lost for row in self.control) + sum(row.lost for row in self.brokers if not row.may_lose)
+        for group, rows in self.rows.items():
+            told += [ABOUT[group], *table([HEAD, *(row.cells() for row in rows)])] if rows else []
+        acknowledged = sum(row.acknowledged for row in self.played)
+        lost = sum(row.lost for row in self.played if not row.may_lose)
         told.append(f"{acknowledged} messages acknowledged, {lost} lost; {'; '.join(self.problems) or 'history proven'}")
         for what, names in (("not as it should be", self.bad), ("skipped, so not shown", self.skipped)):
             if names:
@@ -76,11 +85,8 @@ class Report:
         return told
 
     def document(self) -> dict[str, Any]:
-        return {
-            "good": self.is_good, "problems": self.problems, "bad": self.bad, "skipped": self.skipped,
-            "brokers": {"about": ABOUT_BROKERS, "lines": [row.document() for row in self.brokers]},
-            "control": {"about": ABOUT_CONTROL, "blows": [asdict(row) for row in self.control]},
-        }  # fmt: skip
+        groups = {group: {"about": ABOUT[group], "lines": [row.document() for row in rows]} for group, rows in self.rows.items()}
+        return {"good": self.is_good, "problems": self.problems, "bad": self.bad, "skipped": self.skipped, **groups}
 
 
 def chosen(names: Sequence[str]) -> tuple[list[Line], list[Blow]]:
@@ -113,21 +119,32 @@ def list_lines() -> None:
         print("\n".join(f"  {text}" for text in table(lines)))
 
 
-def play(lines: Sequence[Line], blows: Sequence[Blow], flags: argparse.Namespace, home: Path) -> Report:
+def play(lines: Sequence[Line], blows: Sequence[Blow], flags: argparse.Namespace, home: Path, report: Report) -> None:
     """The lines of brokers in a network of their own where there may be one, then the blows at what decides."""
-    report = Report()
+    progress = Progress(len(lines) + len(blows), time.monotonic)
     if lines:
         made = network.Network(home, broker_run.BROKERS) if network.INSIDE in os.environ else None
         try:
-            report.brokers, problem = broker_run.play_lines(lines, home, made, flags.runs)
+            problem = broker_run.play_lines(lines, home, made, flags.runs, report.rows[BROKERS], progress)
             report.problems += [problem] if problem else []
         finally:
             if made is not None:
                 made.end()
     if blows:
-        report.control, problem = control_run.play_blows(blows, home, flags.kafka_nodes)
+        problem = control_run.play_blows(blows, home, flags.kafka_nodes, report.rows[CONTROL], progress)
         report.problems += [problem] if problem else []
-    return report
+
+
+def interruptible() -> None:
+    """Ctrl-C, or to be asked to end, once: everything that was started ends too, and no second one stops that."""
+
+    def interrupt(number: int, frame: object) -> None:
+        for one in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(one, lambda number, frame: None)  # not SIG_IGN: that one is inherited
+        raise KeyboardInterrupt
+
+    for one in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(one, interrupt)
 
 
 def main(words: Sequence[str] | None = None) -> int:
@@ -138,16 +155,21 @@ def main(words: Sequence[str] | None = None) -> int:
         return 0 if flags.list else 2
     if lines:
         network.go_inside()
+    interruptible()
     home = Path(tempfile.mkdtemp(prefix="regent-chaos-"))
+    report, is_interrupted = Report(), False
     try:
-        report = play(lines, blows, flags, home)
+        play(lines, blows, flags, home, report)
+    except KeyboardInterrupt:
+        is_interrupted = True
+        report.problems.append("interrupted: history not proven")
     finally:
         if flags.keep:
             print(f"kept: {home}", file=sys.stderr)
         else:
             shutil.rmtree(home, ignore_errors=True)
     print(json.dumps(report.document(), indent=1) if flags.json else "\n".join(report.lines()))
-    return 0 if report.is_good else 1
+    return INTERRUPTED if is_interrupted else 0 if report.is_good else 1
 
 
 if __name__ == "__main__":

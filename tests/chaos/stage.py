@@ -9,7 +9,6 @@ import asyncio
 import time
 import uuid
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -24,8 +23,8 @@ from brokers.remoting.connection import RemotingError
 from events.topics import COMMANDS_TOPIC
 from infra import process_status
 from infra.cluster_plan import CLUSTER_NAME
-from infra.workload.ledger import compare
-from tests.chaos.hits import Hits, NotAsItShouldBe
+from tests.chaos.hits import Hits, NotAsItShouldBe, told_in
+from tests.chaos.verdict import Row, Run, judge
 from tests.support.local_cluster import LocalCluster, wait_until
 from tests.support.workload import Workload
 
@@ -36,31 +35,6 @@ ASK_TIMEOUT_MS = 3_000
 ASK_PAUSE_S = 0.05
 DECISION_LIMIT_S = 90.0
 LEADER_LIMIT_S = 60.0
-
-
-@dataclass(slots=True)
-class Row:
-    """What became of one blow."""
-
-    name: str
-    note: str = ""
-    seconds: float = 0.0
-    decision_s: float | None = None
-    outage_ms: float = 0.0
-    acknowledged: int = 0
-    lost: int = 0
-    duplicated: int = 0
-    problem: str | None = None
-
-    def cells(self) -> tuple[str, ...]:
-        decision = "-" if self.decision_s is None else f"{self.decision_s:.1f} s"
-        return (
-            self.name, f"{self.seconds:.0f} s", decision, f"{self.outage_ms / 1000:.2f} s", str(self.acknowledged),
-            str(self.lost), str(self.duplicated), self.problem or self.note,
-        )  # fmt: skip
-
-
-HEAD = ("BLOW", "TOOK", "NEXT DECISION", "LONGEST OUTAGE", "ACKNOWLEDGED", "LOST", "TWICE", "NOTE")
 
 
 class Stage(Hits):
@@ -75,33 +49,23 @@ class Stage(Hits):
 
     def play(self, name: str, blow: Callable[[Stage], str], sends_must_not_fail: bool) -> Row:
         """Load, blow, one decision, the set whole again, and everything read back."""
-        row, began = Row(name), time.monotonic()
+        run = Run()
         workload = Workload(self.home / name, self.cluster.name_servers, rate=RATE, topic=f"chaos-{name}", timeout_ms=SEND_TIMEOUT_MS)
         try:
-            self.cluster.whole()
-            workload.start()
-            workload.flows(CALM, "messages flow")
-            row.note = blow(self)
-            row.decision_s = self.decide(f"{name}-after")
-            self.cluster.whole()
-            workload.flows(CALM, "messages flow again")
-            outages = workload.figures().get("outages", [])
-            row.outage_ms = max((one["rto_ms"] for one in outages), default=0.0)
-            ledger = workload.stop()
-            found = compare(ledger, workload.read_back())
-            row.acknowledged, row.lost, row.duplicated = len(ledger.acknowledged), len(found.lost), found.duplicated
-            if found.lost:
-                row.problem = f"lost: {', '.join(map(str, found.lost[:10]))}"
-            elif found.out_of_order:
-                row.problem = f"{found.out_of_order} out of order"
-            elif outages and sends_must_not_fail:
-                row.problem = f"a send failed: {outages[0]['first_error']}"
-        except (NotAsItShouldBe, AssertionError) as error:
-            row.problem = str(error).splitlines()[0]
+            with told_in(run):
+                self.cluster.whole()
+                workload.start()
+                workload.flows(CALM, "messages flow")
+                run.note = blow(self)
+                run.decision_s = self.decide(f"{name}-after")
+                self.cluster.whole()
+                workload.flows(CALM, "messages flow again")
+                figures = workload.figures()
+                run.gap_ms = figures["longest_gap_ms"]
+                judge(run, workload.stop(), workload.read_back(), figures["outages"], calm=sends_must_not_fail, promises=True)
         finally:
             workload.end()
-        row.seconds = time.monotonic() - began
-        return row
+        return Row(name, runs=[run])
 
     # -- questions ------------------------------------------------------------------------------------------------
 

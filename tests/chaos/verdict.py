@@ -1,6 +1,6 @@
 """What one run under a fault showed, what several runs of one fault come to, and whether that is as promised.
 
-Pure: takes what the producer's ledger holds and what was read back. Refuses to know how either was got.
+Pure: takes what the producer's ledger holds and what was read back. Refuses to know how either was got, and what was hit.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from typing import Any
 from infra.workload.consumer import CORRUPT
 from infra.workload.ledger import LedgerContent, compare
 
-HEAD = ("FAULT", "RUNS", "RTO MEDIAN", "RTO MAX", "LONGEST GAP", "ACKNOWLEDGED", "LOST", "TWICE", "NOTE")
+HEAD = ("FAULT", "RUNS", "TOOK", "RTO MEDIAN", "RTO MAX", "LONGEST GAP", "NEXT DECISION", "ACKNOWLEDGED", "LOST", "TWICE", "NOTE")
 SHOWN = 10
 MS_PER_S = 1000
 
 
 @dataclass(slots=True)
 class Run:
-    """One run. `rto_ms` is None when no call failed; `problem` is one line."""
+    """One run. `rto_ms` is None when no call failed, `decision_s` where no decision was asked for; `problem` is one line."""
 
     note: str = ""
     seconds: float = 0.0
@@ -29,6 +29,7 @@ class Run:
     acknowledged: int = 0
     lost: int = 0
     duplicated: int = 0
+    decision_s: float | None = None
     problem: str | None = None
 
 
@@ -60,14 +61,17 @@ class Row:
 
     def cells(self) -> tuple[str, ...]:
         if self.skipped:
-            return (self.name, "0", "-", "-", "-", "-", "-", "-", f"skipped: {self.skipped}")
+            return (self.name, "0", *["-"] * (len(HEAD) - 3), f"skipped: {self.skipped}")
         times = [one.rto_ms for one in self.runs if one.rto_ms is not None]
+        decisions = [one.decision_s * MS_PER_S for one in self.runs if one.decision_s is not None]
         window = f"may lose: {self.may_lose}" if self.may_lose else ""
         notes = [self.problem or "", window, self.runs[-1].note if self.runs else "no run"]
         return (
-            self.name, str(len(self.runs)), _seconds(median(times) if times else None), _seconds(max(times, default=None)),
-            _seconds(max((one.gap_ms for one in self.runs), default=None)), str(self.acknowledged), str(self.lost),
-            str(sum(one.duplicated for one in self.runs)), "; ".join(note for note in notes if note),
+            self.name, str(len(self.runs)), f"{sum(one.seconds for one in self.runs):.0f} s",
+            _seconds(median(times) if times else None), _seconds(max(times, default=None)),
+            _seconds(max((one.gap_ms for one in self.runs), default=None)), _seconds(max(decisions, default=None)),
+            str(self.acknowledged), str(self.lost), str(sum(one.duplicated for one in self.runs)),
+            "; ".join(note for note in notes if note),
         )  # fmt: skip
 
     def document(self) -> dict[str, Any]:

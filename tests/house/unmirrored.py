@@ -24,6 +24,7 @@ TESTS_WITHOUT_MODULE: tuple[str, ...] = (
     "chaos/test_chaos_kill_points.py",
     "chaos/test_chaos_line.py",
     "chaos/test_chaos_network.py",
+    "chaos/test_chaos_progress.py",
     "chaos/test_chaos_registrations.py",
     "chaos/test_chaos_run.py",
     "chaos/test_chaos_storm.py",

@@ -78,8 +78,10 @@ class LocalCluster:
         self._unguard()
 
     def end(self) -> None:
-        """End whatever is left, the hard way."""
+        """End whatever is left, the hard way; also what an interrupted `up` was about to start."""
         self._remember()
+        for pid in starting(self.folder.root):
+            self._seen |= {(one, children.start_stamp(one)) for one in (pid, *descendants(pid))}
         for pid in self.living():
             children.kill_group(pid, signal.SIGCONT)
             children.kill_group(pid)
@@ -180,6 +182,17 @@ class LocalCluster:
         """The end of every log file, for the text of a failure."""
         logs = sorted(self.folder.logs.glob("*.*")) if self.folder.logs.exists() else []
         return "\n".join(f"{path.name} | {line}" for path in logs for line in children.last_lines(path, 4))
+
+
+def starting(root: Path) -> list[int]:
+    """Processes that run `regent up` on this folder, whether or not its files know of them yet (Linux)."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        with suppress(OSError, ValueError):
+            words = (entry / "cmdline").read_bytes().split(b"\0")
+            if b"up" in words and os.fsencode(root) in words:
+                found.append(int(entry.name))
+    return found
 
 
 def descendants(pid: int) -> set[int]:

@@ -8,7 +8,7 @@ import pytest
 
 from infra.workload.consumer import CORRUPT
 from infra.workload.ledger import Ledger, LedgerContent, read_ledger
-from tests.chaos.run import Report
+from tests.chaos.run import BROKERS, Report
 from tests.chaos.verdict import HEAD, Row, Run, judge
 
 STORED = [(0, 0, 0), (1, 0, 1), (0, 1, 2)]
@@ -41,7 +41,7 @@ def test_a_ledger_that_says_more_than_was_stored_is_a_loss_and_ends_with_code_1(
         ledger.write(b"S 7 1\nA 7 1 1\n")  # a message that no broker ever had
     run = judged(read_ledger(path))
     assert (run.lost, run.problem) == (1, "lost: 7")
-    report = Report([Row("falsified", runs=[run])])
+    report = Report({BROKERS: [Row("falsified", runs=[run])]})
     assert not report.is_good and "4 messages acknowledged, 1 lost" in report.lines()[-2]
     assert report.lines()[-1] == "not as it should be: falsified"
 
@@ -77,8 +77,8 @@ def test_where_no_send_may_fail_one_that_fails_is_a_problem(tmp_path: Path) -> N
 
 
 def test_a_row_sums_its_runs() -> None:
-    row = Row("kill", runs=[Run("a", 1.0, 100.0, 150.0, 10, 0, 1), Run("b", 1.0, None, 20.0, 20), Run("c", 1.0, 400.0, 410.0, 30, 0, 2)])
-    assert row.cells() == ("kill", "3", "0.25 s", "0.40 s", "0.41 s", "60", "0", "3", "c")
+    row = Row("kill", runs=[Run("a", 1.0, 100.0, 150.0, 10, 0, 1), Run("b", 1.0, None, 20.0, 20, decision_s=0.5), Run("c", 1.0, 400.0, 410.0, 30, 0, 2)])
+    assert row.cells() == ("kill", "3", "3 s", "0.25 s", "0.40 s", "0.41 s", "0.50 s", "60", "0", "3", "c")
     assert len(HEAD) == len(row.cells()) == len(Row("cut", skipped="needs root").cells()) and row.is_good
     row.runs[1].problem = "lost: 5"
     assert row.problem == "lost: 5" and not row.is_good
