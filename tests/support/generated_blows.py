@@ -14,7 +14,7 @@ from random import Random
 from events import broker_events as said
 from events.outcomes import Outcome
 from tests.support.generated_leaders import Leaders
-from tests.support.generated_replica import GeneratedReplica
+from tests.support.generated_replica import BEAT_MS, GeneratedReplica
 from tests.support.generated_set import TIMEOUT_MS, GeneratedSet, Steps
 
 TAIL_BYTES_MAX, POWER_LOSS_BYTES_MAX = 4_000, 60_000
@@ -78,6 +78,14 @@ class SetLife(GeneratedSet):
         for one in self.replicas.values():
             one.runs = True
         yield from self.whole_again()
+
+    def _hiccup(self) -> Steps:
+        """A replica is silent for a while, and back before anybody calls it gone."""
+        self.beats()
+        one = self.chance.choice(list(self.replicas.values()))
+        yield self.chance.randrange(1_000, TIMEOUT_MS - BEAT_MS - 1)
+        one.away = True
+        self.beats()
 
     def _master_alone_killed(self) -> Steps:
         for slave in self.slaves():
@@ -154,7 +162,7 @@ class SetLife(GeneratedSet):
         self.beats()
 
     def _fall_silent(self, old: GeneratedReplica) -> Steps:
-        old.runs = False
+        old.runs, old.away = False, True
         pulse = self.liveness.pulse(("regent", self.name, old.broker_id))
         assert pulse is not None
         yield max(1, pulse.heard_ms + TIMEOUT_MS + self.chance.randrange(1, 500) - self.leaders.now_ms)
@@ -189,6 +197,7 @@ BLOWS: Mapping[Callable[[SetLife], Steps], int] = {
     SetLife._master_killed: 12,
     SetLife._master_silent: 8,
     SetLife._hands_over: 6,
+    SetLife._hiccup: 10,
     SetLife._old_proposal: 10,
     SetLife._said_twice: 4,
     SetLife._master_alone_killed: 4,

@@ -19,6 +19,8 @@ from events.commands import ClaimLeadership, ClusterFormed, Command
 from events.envelope import Envelope
 from events.outcomes import Outcome
 from processors.fold import Folder
+from processors.heartbeat_gaps import HeartbeatGaps
+from processors.pulse import Heartbeat, Pulse
 from processors.state import RULES_VERSION, BrokerSet
 
 CONTROLLERS = ("n0", "n1", "n2")
@@ -47,6 +49,7 @@ class Leaders:
         self.events_ms: tuple[list[int], ...] = tuple([] for _ in range(EVENT_PARTITIONS))
         self._chance, self._commands_max = chance, commands_max
         self._folder = Folder()
+        self._gaps = {one: HeartbeatGaps(one, lambda: chance.getrandbits(128).to_bytes(16, "big")) for one in CONTROLLERS}
         self._newest: list[Outcome] = []
         self._do_first(ClusterFormed(self._envelope("formed"), RULES_VERSION, {}, COMMAND_FINGERPRINTS))
         self._claim(CONTROLLERS[0], "start")
@@ -76,6 +79,12 @@ class Leaders:
         partition = crc32(event.header.broker_name.encode()) % EVENT_PARTITIONS
         self.events[partition].append(encode(event))
         self.events_ms[partition].append(max(event.header.at_ms + APPEND_MS, *self.events_ms[partition][-1:], 0))
+
+    def tell_silence(self, before: Pulse | None, beat: Heartbeat) -> None:
+        """The leader has heard a replica that was silent."""
+        fact = self._gaps[self._folder.state.leader_id or CONTROLLERS[0]].ended(before, beat, self.now_ms, self.now_ms)
+        if fact is not None:
+            self.tell(fact)
 
     def live(self, pause_ms: int) -> Iterator[int]:
         """Leadership goes round; each time the former leader appends one command more, which comes too late."""

@@ -30,6 +30,8 @@ class GeneratedReplica:
         """Epoch -> where it starts in this log."""
         self.end = 0
         self.runs = True
+        self.away = False
+        """It sent no heartbeats for a while: the next one ends a silence."""
         self.linked = False
         """A slave that follows the master of now."""
         self.starts = 0
@@ -76,11 +78,16 @@ class GeneratedReplica:
             key, self.address, self.newest_epoch, self.end, min(confirmed, self.end), timeout_ms, priority, self.incarnation
         )
         self._connection = 1_000 * self.starts + self.broker_id
+        if self.away:
+            at_ms = self._leaders.now_ms
+            self._leaders.tell_silence(liveness.pulse(key), heartbeat)
+        self.away = False
         liveness.heard(heartbeat, self._connection, at_ms)
 
     def dies(self, liveness: Liveness) -> None:
         """The process is gone: its connection closes, and its port refuses."""
         self.runs = self.linked = False
+        self.away = True
         liveness.connection_closed(self._connection, self._leaders.now_ms)
         liveness.probe_result(self.address, "refused", self._leaders.now_ms)
 

@@ -4,7 +4,7 @@ from collections import Counter
 
 import pytest
 
-from events.broker_events import FirstMessageAcknowledged, HaLinkUp, LogTruncated
+from events.broker_events import FirstMessageAcknowledged, HaLinkUp, HeartbeatGap, LogTruncated
 from events.codec import decode
 from events.outcomes import Outcome
 from lakehouse.gold_fold import GoldFold
@@ -49,7 +49,7 @@ def test_it_has_what_a_long_life_has(history: GeneratedHistory) -> None:
     assert {"AT_RISK", "DESIGNATED", "REPEAT"} <= labels
     assert {blow.kind for blow in history.blows} == {"killed", "silent", "handed over", "power"}
     kinds = Counter(type(decode(data)) for partition in history.events for data in partition)
-    assert kinds[LogTruncated] > 10 and kinds[FirstMessageAcknowledged] > 100 and kinds[HaLinkUp] > 100
+    assert kinds[HeartbeatGap] > 50 and kinds[LogTruncated] > 10 and kinds[FirstMessageAcknowledged] > 100 and kinds[HaLinkUp] > 100
 
 
 def test_each_blow_is_a_failover_of_the_history(history: GeneratedHistory) -> None:
