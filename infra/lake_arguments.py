@@ -27,20 +27,27 @@ def add_lake_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="one JSON document")
 
 
-def lake_of(arguments: argparse.Namespace) -> Lake:
-    """The lake that the flags name. Problem with the way out when there is none, or several clusters and none named."""
-    from lakehouse.errors import LakehouseError, NotLanded
-    from lakehouse.lake import lake_at, open_lake
+def place_of(arguments: argparse.Namespace) -> Lake:
+    """The same place, for work on the tables of all clusters. Problem when it is a folder that is not there."""
+    from lakehouse.lake import lake_at
 
     folder = DataFolder(arguments.dir.absolute())
     if arguments.tables is None:
         folder.require()
-    options = table_of("storage-option", arguments.storage_option or [])
-    place = lake_at(arguments.tables or folder.tables, None, options)
+    place = lake_at(arguments.tables or folder.tables, None, table_of("storage-option", arguments.storage_option or []))
     if place.folder is not None and not place.folder.exists():
         raise Problem(f"no tables in {place.root}", WAY_OUT_WITHOUT_TABLES)
+    return place
+
+
+def lake_of(arguments: argparse.Namespace) -> Lake:
+    """The lake that the flags name. Problem with the way out when there is none, or several clusters and none named."""
+    from lakehouse.errors import LakehouseError, NotLanded
+    from lakehouse.lake import open_lake
+
+    place = place_of(arguments)
     try:
-        return open_lake(place.root, arguments.cluster, options)
+        return open_lake(place.root, arguments.cluster, place.storage_options)
     except NotLanded as error:
         raise Problem(str(error), WAY_OUT_WITHOUT_TABLES) from error
     except LakehouseError as error:

@@ -15,7 +15,7 @@ All tables are append-only and have no deletion vectors: any Delta reader can re
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from re import sub
 from typing import Any
@@ -69,6 +69,10 @@ class TableSpec:
     partition_by: tuple[str, ...] = (CLUSTER_ID,)
     partition_column: str = "log_partition"
     offset_column: str = "log_offset"
+    cluster_by: tuple[str, ...] = ()
+    """Columns by which files are ordered when they are merged; none: the order of landing, that is by offset."""
+    properties: Mapping[str, str] = field(default_factory=lambda: TABLE_PROPERTIES, hash=False)
+    """What Delta keeps in the table."""
 
     @property
     def layer(self) -> str:
