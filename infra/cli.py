@@ -54,6 +54,15 @@ VERBS: dict[str, Verb] = {
                     ("regent history broker-a",)),
     "state": Verb("infra.cli_history", "the controllers' state at an offset or a moment",
                   ("regent state --at 42", "regent state --at 2026-11-21T10:00:00Z")),
+    "diff": Verb("infra.cli_ask", "what became another one between two moments, and which decisions did it",
+                 ("regent diff --from 42 --to 60", "regent diff --from 2026-11-21T10:00:00Z --json")),
+    "failovers": Verb("infra.cli_ask", "every failover: how long without master and without messages, what was cut off",
+                      ("regent failovers", "regent failovers broker-a --json")),
+    "availability": Verb("infra.cli_ask", "how long each broker set could take messages, by day",
+                         ("regent availability", "regent availability broker-a")),
+    "timeline": Verb("infra.cli_ask", "a broker set over time: roles, SyncStateSet, elections, gaps; as lines or as a picture",
+                     ("regent timeline broker-a", "regent timeline broker-a --out broker-a.svg",
+                      "regent timeline broker-a --from 2026-11-21T10:00 --to 2026-11-21T10:05 --out minutes.svg")),
     "verify": Verb("infra.cli_history", "fold the landed commands again in Spark and compare digests with the published",
                    ("regent verify",)),
     "lake": Verb("infra.cli_lake", "look after the Delta tables as a whole: gaps and invariants over all history",
@@ -111,7 +120,7 @@ def parser_of(name: str, verb: Verb | None = None) -> argparse.ArgumentParser:
 
 # The native readers of Delta keep threads of their own; now and then an orderly end of the interpreter falls over
 # them and aborts a command that has done its work.
-LEAVE_AT_ONCE = ("explain", "history", "state", "lake")
+LEAVE_AT_ONCE = ("explain", "history", "state", "diff", "failovers", "availability", "timeline", "lake")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -62,8 +62,8 @@ def _state(lake: Any, arguments: argparse.Namespace) -> int:
     return _show(model, state_at.state_text(model), arguments)
 
 
-def moment_of(text: str | None) -> dict[str, int]:
-    """`--at` as an offset or as ms since 1970; Problem when it is neither. A time without zone is UTC."""
+def moment_of(text: str | None, flag: str = "--at") -> dict[str, int]:
+    """What a flag says as an offset or as ms since 1970; Problem when it is neither. A time without zone is UTC."""
     if text is None:
         return {}
     if text.isascii() and text.isdigit():
@@ -71,7 +71,7 @@ def moment_of(text: str | None) -> dict[str, int]:
     try:
         moment = datetime.datetime.fromisoformat(text)
     except ValueError:
-        raise Problem(f"--at {text!r} is neither an offset nor a time",
+        raise Problem(f"{flag} {text!r} is neither an offset nor a time",
                       "Write for example 42 or 2026-11-21T10:00:00Z.", EXIT_USAGE) from None
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=datetime.UTC)

@@ -1,0 +1,142 @@
+"""
+Gold rows as of now, without Spark: from the gold tables as far as they speak, and folded on from there.
+
+Responsible for one answer whether gold tables are there, behind or missing: rows are functions of history, so what the
+gold job has not merged yet is folded here, from the very state that it keeps for its own next run. Refuses to know what
+rows say, and to write anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lakehouse import gold_carry, gold_progress, gold_source, wording
+from lakehouse.delta_tables import read
+from lakehouse.errors import NotLanded
+from lakehouse.gold_fold import GoldFold
+from lakehouse.gold_progress import Progress
+from lakehouse.gold_rows import Carry, gold_rows
+from lakehouse.gold_spans import Row
+from lakehouse.gold_tables import GOLD_BY_NAME, GoldTableSpec
+from lakehouse.lake import Lake
+from processors import snapshot_codec
+
+PIECE_COMMANDS_MAX = 100_000
+ATTEMPTS = 5
+"""So often is read again when the gold job ends a run meanwhile."""
+
+_Newer = dict[str, dict[tuple[Any, ...], Row]]
+
+
+@dataclass(frozen=True, slots=True)
+class GoldNow:
+    """The rows of some gold tables of one cluster, and up to where they speak."""
+
+    tables: Mapping[str, pa.Table]
+    offset: int
+    """The last command whose effect is in them."""
+    at_ms: int
+    """When the log took it, ms since 1970-01-01 UTC."""
+    folded: int
+    """Commands that were folded for this answer, because the gold tables do not hold them."""
+    waiting: int
+    """Commands that have landed behind `offset`: no outcome of theirs has, so they are not in the rows."""
+
+    def rows(self, table: GoldTableSpec) -> list[Row]:
+        """The rows of one of the tables."""
+        return list(self.tables[table.name].to_pylist())
+
+    def as_dict(self) -> dict[str, Any]:
+        """For `--json`: up to where the answer speaks."""
+        return {"offset": self.offset, "at_ms": self.at_ms, "folded": self.folded, "waiting": self.waiting}
+
+    def text(self) -> str:
+        """One line for people."""
+        waits = f"; {self.waiting} commands behind it wait for their outcomes to land" if self.waiting else ""
+        return f"up to command {self.offset} of {wording.moment(self.at_ms)} UTC{waits}"
+
+
+def gold_now(lake: Lake, tables: Sequence[GoldTableSpec], broker_name: str | None = None) -> GoldNow:
+    """
+    These tables, all rows or those of one set; a table without `broker_name` is given whole.
+
+    Raises `NotLanded` when no decision has landed, `LakehouseError` when history cannot be folded or read.
+    """
+    for _ in range(ATTEMPTS):
+        kept = _kept(lake, tables)
+        found = _now(lake, kept, tables, broker_name)
+        if kept is None or gold_progress.read_mark(lake) == kept.mark():
+            break
+    return found
+
+
+def _kept(lake: Lake, tables: Sequence[GoldTableSpec]) -> Progress | None:
+    """What the gold job keeps; None without one, and when the tables are not those that it speaks of."""
+    kept = gold_progress.read_progress(lake)
+    if kept is None or kept.builders != gold_carry.BUILDERS_VERSION:
+        return None
+    try:
+        ids = gold_progress.table_ids(lake, tables)
+    except NotLanded:
+        return None
+    return kept if ids.items() <= kept.tables.items() else None
+
+
+def _now(lake: Lake, kept: Progress | None, tables: Sequence[GoldTableSpec], broker_name: str | None) -> GoldNow:
+    start = -1 if kept is None else kept.offset
+    fold, carry = _begun(kept)
+    newer, carry = _folded_on(lake, fold, carry)
+    if fold.folder.offset < 0:
+        raise NotLanded("no decision has landed yet")
+    if fold.folder.offset > start or kept is None or gold_source.count_events(lake) != kept.event_rows:
+        last, _ = gold_rows([], gold_source.failover_events(lake), fold.at_ms, carry)
+        _note(newer, last)
+    found = {table.name: _table(lake, table, kept, newer.get(table.name, {}), broker_name) for table in tables}
+    landed = gold_source.last_landed(lake, fold.folder.offset)
+    waiting = 0 if landed is None else landed - fold.folder.offset
+    return GoldNow(found, fold.folder.offset, fold.at_ms, fold.folder.offset - start, waiting)
+
+
+def _begun(kept: Progress | None) -> tuple[GoldFold, Carry]:
+    if kept is None or kept.offset < 0:
+        return GoldFold(), Carry()
+    return GoldFold(snapshot_codec.load(kept.snapshot), kept.at_ms), gold_carry.load(kept.carry)
+
+
+def _folded_on(lake: Lake, fold: GoldFold, carry: Carry) -> tuple[_Newer, Carry]:
+    """The rows of what the tables lack, but for those that rest on broker events: these are made last, of all."""
+    newer: _Newer = {}
+    while True:
+        piece = gold_source.next_piece(lake, fold.folder.offset, PIECE_COMMANDS_MAX)
+        if not piece.records:
+            return newer, carry
+        rows, carry = gold_rows(list(fold.changes(piece.records, piece.published)), {}, fold.at_ms, carry)
+        _note(newer, rows)
+
+
+def _note(newer: _Newer, rows: Mapping[str, Sequence[Row]]) -> None:
+    for name, found in rows.items():
+        key = GOLD_BY_NAME[name].key
+        newer.setdefault(name, {}).update((tuple(row[column] for column in key), row) for row in found)
+
+
+def _table(
+    lake: Lake, table: GoldTableSpec, kept: Progress | None, newer: Mapping[tuple[Any, ...], Row], broker_name: str | None
+) -> pa.Table:
+    """What stands in the table, each row that was folded anew in place of the old one; in the order of offsets."""
+    named = broker_name is not None and "broker_name" in table.schema.names
+    rows = [row for row in newer.values() if not named or row["broker_name"] == broker_name]
+    found = pa.Table.from_pylist(rows, schema=table.schema)
+    if kept is not None:
+        old = read(lake, table, filters=[("broker_name", "=", broker_name)] if named else ())
+        if newer:
+            keys = zip(*(old[column].to_pylist() for column in table.key), strict=True)
+            old = old.filter(pa.array([key not in newer for key in keys], pa.bool_()))
+        found = pa.concat_tables([old.cast(table.schema), found])
+    order = [(name, "ascending") for name in dict.fromkeys((table.offset_column, *table.key))]
+    return found.take(pc.sort_indices(found, sort_keys=order))
