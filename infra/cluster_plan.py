@@ -189,7 +189,7 @@ def _controllers(
 
 def _land(folder: DataFolder, cluster_id: str, kafka: dict[str, str], java_home: Path, jars: Path) -> ProcessSpec:
     config = {
-        "cluster_id": cluster_id, "tables_dir": str(folder.tables), "checkpoint_dir": str(folder.data_of("land") / "checkpoints"),
+        "cluster_id": cluster_id, "tables": str(folder.tables), "checkpoint_dir": str(folder.landing / "checkpoints"), "work_dir": str(folder.landing),
         "jars_dir": str(jars), "java_home": str(java_home), "kafka": kafka,
     }
     return ProcessSpec("land", "land", config, ())

@@ -94,7 +94,7 @@ def landing(cluster: Mapping[str, Any]) -> dict[str, Any] | None:
     """How far the tables are behind the log, in records; None when there is no landing job."""
     if not any(one["kind"] == "land" for one in cluster["processes"]):
         return None
-    status = landing_status.read_status(Path(cluster["tables_dir"]))
+    status = landing_status.read_status(Path(cluster["landing_dir"]))
     ends = log_ends(cluster["kafka"])
     landed = dict(status.landed) if status else {}
     lag = {name: max(0, end - landed.get(name, 0)) for name, end in ends.items()}

@@ -49,6 +49,11 @@ class DataFolder:
     def tables(self) -> Path:
         return self.root / "data" / "tables"
 
+    @property
+    def landing(self) -> Path:
+        """Where the landing job keeps its status."""
+        return self.data_of("land")
+
     def data_of(self, name: str) -> Path:
         return self.root / "data" / name
 

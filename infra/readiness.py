@@ -34,7 +34,7 @@ def has_identity(spec: ProcessSpec) -> bool:
 def landing_is_ready(config: Mapping[str, object], pid: int) -> bool:
     """The status file is written by process `pid` and says ready; an old file of a predecessor does not count."""
     try:
-        found = landing_status.read_status(Path(str(config["tables_dir"])))
+        found = landing_status.read_status(Path(str(config["work_dir"])))
     except ValueError:
         return False
     return found is not None and found.pid == pid and found.ready

@@ -286,6 +286,6 @@ class Supervisor:
             "kafka": self._plan.kafka,
             "controllers": list(self._plan.controllers),
             "name_servers": list(self._plan.name_servers),
-            "tables_dir": str(self._folder.tables),
+            "landing_dir": str(self._folder.landing),
             "processes": [child.public() for child in self._children.values()],
         })

@@ -9,11 +9,15 @@ understood means 0, and the batches that then come again change nothing.
 from __future__ import annotations
 
 import json
-from pathlib import Path
+
+from lakehouse.lake import lake_at
 
 
-def finished_offsets(checkpoint: Path) -> dict[str, int]:
-    """`topic-partition` -> next offset after the last finished batch; empty when unknown."""
+def finished_offsets(place: str) -> dict[str, int]:
+    """`topic-partition` -> next offset after the last finished batch; empty when unknown, as in an object store."""
+    checkpoint = lake_at(place).folder
+    if checkpoint is None:
+        return {}
     finished = [int(path.name) for path in checkpoint.glob("commits/*") if path.name.isdigit()]
     if not finished:
         return {}

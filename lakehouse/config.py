@@ -1,21 +1,26 @@
 """Configuration of the landing job.
 
-Responsible for reading and checking what a person wrote; refuses to know Spark.
+Responsible for reading and checking what a person wrote, in a file, in the environment (`REGENT_LAND_` and the
+name of a setting; tables and lists as JSON) or in flags, of which the later win. Refuses to know Spark.
 """
 
 from __future__ import annotations
 
+import json
+import os
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from lakehouse.errors import LakehouseError
+from lakehouse.lake import Lake, lake_at, spark_path
 from lakehouse.session import SparkSettings
 
 OFFSETS_PER_BATCH_MAX = 100_000
+ENVIRONMENT_PREFIX = "REGENT_LAND_"
 
 
 class LandConfig(BaseModel):
@@ -27,10 +32,22 @@ class LandConfig(BaseModel):
     """Client settings as librdkafka spells them; `bootstrap.servers` is required."""
     cluster_id: str | None = None
     """Whose log it is; None: what record 0 says. Another cluster's log is refused."""
-    tables_dir: Path
-    checkpoint_dir: Path
-    jars_dir: Path
-    """Folder that holds the jars of Delta and of Spark's Kafka source."""
+    tables: str
+    """Where the tables are: a folder, or a URI of a file system that Spark and deltalake know (file:, s3a:, abfss:, gs:, hdfs:)."""
+    storage_options: dict[str, str] = Field(default_factory=dict)
+    """What deltalake needs to reach an object store, as it spells it; without them it asks the environment (AWS_..., AZURE_...)."""
+    checkpoint_dir: str
+    """Folder or URI for the progress of Spark's queries; every job needs its own. Losing it changes nothing that has landed."""
+    work_dir: Path | None = None
+    """Local folder for the status file and for Spark's temporary files; None: checkpoint_dir, which must be a folder then."""
+    jars_dir: Path | None = None
+    """Folder that holds the jars of Delta and of Spark's Kafka source; None: they come with spark_packages."""
+    spark_packages: list[str] = Field(default_factory=list)
+    """Maven coordinates that Spark fetches at its start, for example those of an object store."""
+    spark_master: str | None = None
+    """Master of a Spark cluster (spark://..., yarn, k8s://...); None: Spark runs within this job."""
+    spark_conf: dict[str, str] = Field(default_factory=dict)
+    """Settings of Spark as it spells them; they win over those of this release. Java shows them to whoever may list processes."""
     java_home: Path | None = None
     """None: `JAVA_HOME` or the `java` on the path."""
     spark_cores: int = Field(default=2, ge=1, le=64)
@@ -43,7 +60,7 @@ class LandConfig(BaseModel):
     lock_wait_ms: int = Field(default=60_000, ge=0)
     """How long to wait for the Java process of a killed predecessor to end."""
 
-    @field_validator("kafka", mode="before")
+    @field_validator("kafka", "spark_conf", "storage_options", mode="before")
     @classmethod
     def _texts(cls, value: Any) -> Any:
         if isinstance(value, Mapping):
@@ -57,14 +74,35 @@ class LandConfig(BaseModel):
             raise ValueError("kafka needs bootstrap.servers")
         return value
 
+    @model_validator(mode="after")
+    def _has_local_folder(self) -> Self:
+        if self.work_dir is None and lake_at(self.checkpoint_dir).folder is None:
+            raise ValueError("work_dir is needed when checkpoint_dir is not a local folder")
+        return self
+
+    @model_validator(mode="after")
+    def _has_jars(self) -> Self:
+        if self.jars_dir is None and not self.spark_packages:
+            raise ValueError("jars_dir, or spark_packages with Delta and Spark's Kafka source, is needed")
+        return self
+
     @classmethod
-    def load(cls, path: Path | None, overrides: Mapping[str, Any] | None = None) -> LandConfig:
-        """Read a TOML file and lay `overrides` (None values left out) over it.
+    def load(
+        cls,
+        path: Path | None,
+        overrides: Mapping[str, Any] | None = None,
+        environment: Mapping[str, str] = os.environ,
+    ) -> LandConfig:
+        """Read a TOML file, lay the environment and then `overrides` (None values left out) over it.
 
         Raises `LakehouseError` with the file's name and every wrong field.
         """
         values = _read_toml(path) if path is not None else {}
-        values.update({k: v for k, v in (overrides or {}).items() if v is not None})
+        for given in (cls._from_environment(environment), overrides or {}):
+            for name, value in given.items():
+                below = values.get(name)
+                if value is not None:
+                    values[name] = {**below, **value} if isinstance(value, dict) and isinstance(below, dict) else value
         try:
             return cls.model_validate(values)
         except ValidationError as error:
@@ -74,9 +112,34 @@ class LandConfig(BaseModel):
             )
             raise LakehouseError(f"configuration {path or '(flags)'}: {wrong}") from error
 
+    @classmethod
+    def _from_environment(cls, environment: Mapping[str, str]) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        for name in cls.model_fields:
+            text = environment.get(f"{ENVIRONMENT_PREFIX}{name.upper()}")
+            if text is not None:
+                found[name] = json.loads(text) if text[:1] in ("{", "[") and _is_json(text) else text
+        return found
+
+    @property
+    def local_dir(self) -> Path:
+        """Where the status file is, and what Spark throws away."""
+        return self.work_dir or Path(lake_at(self.checkpoint_dir).root)
+
+    def lake(self, cluster_id: str | None = None) -> Lake:
+        """The lake it lands in."""
+        return lake_at(self.tables, cluster_id, self.storage_options)
+
+    def checkpoint_of(self, query: str) -> str:
+        """Where Spark keeps the progress of a query."""
+        return spark_path(f"{lake_at(self.checkpoint_dir).root}/{query}")
+
     def spark_settings(self, scratch_dir: Path) -> SparkSettings:
         """The Spark part of the configuration."""
         return SparkSettings(
+            master=self.spark_master,
+            conf=self.spark_conf,
+            packages=tuple(self.spark_packages),
             jars_dir=self.jars_dir,
             scratch_dir=scratch_dir,
             java_home=self.java_home,
@@ -84,6 +147,14 @@ class LandConfig(BaseModel):
             driver_memory=self.driver_memory,
             small_commits=True,
         )
+
+
+def _is_json(text: str) -> bool:
+    try:
+        json.loads(text)
+    except ValueError:
+        return False
+    return True
 
 
 def _setting_text(item: object) -> str:

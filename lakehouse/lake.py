@@ -42,9 +42,20 @@ class Lake:
         """Where a table lies: a path, or a URI in an object store."""
         return f"{self.root}/{table.name}"
 
+    def spark_uri(self, table: TableSpec) -> str:
+        """The same place for Spark: what has no scheme would be looked for in the cluster's own file system."""
+        return spark_path(self.uri(table))
+
     def of(self, cluster_id: str | None) -> Lake:
         """The same place for another cluster."""
         return replace(self, cluster_id=cluster_id)
+
+
+def spark_path(place: str) -> str:
+    """A path or URI as Hadoop's file systems spell it."""
+    if "://" not in place:
+        return f"file:{Path(place).absolute()}"
+    return f"s3a{place[2:]}" if place.startswith("s3://") else place
 
 
 def lake_at(root: str | Path, cluster_id: str | None = None, storage_options: Mapping[str, str] | None = None) -> Lake:

@@ -18,6 +18,7 @@ from typing import Any
 import pyarrow as pa
 
 from lakehouse import landing
+from lakehouse.commit_lock import CommitLocks
 from lakehouse.errors import LakehouseError
 from lakehouse.high_water import HighWater, next_offsets
 from lakehouse.lake import Lake
@@ -40,11 +41,14 @@ class Lander:
     appended any more, because an append whose answer was lost may have happened.
     """
 
-    def __init__(self, lake: Lake, marks: Mapping[str, HighWater], status: StatusFile) -> None:
+    def __init__(
+        self, lake: Lake, marks: Mapping[str, HighWater], status: StatusFile, locks: CommitLocks
+    ) -> None:
         if lake.cluster_id is None:
             raise LakehouseError("landing needs to know whose log it is")
         self._lake, self._cluster_id = lake, lake.cluster_id
         self._marks = marks
+        self._locks = locks
         self._status = status
         # One pool each: a decision must not queue behind the appends of broker events.
         self._appends = {
@@ -114,15 +118,19 @@ class Lander:
     def _append_all(self, query: str, spark: Any, new: Mapping[str, pa.Table]) -> None:
         """Append to several tables at a time: most of an append is waiting for its commit."""
         jobs = [
-            self._appends[query].submit(append, spark, self._lake, BY_NAME[name], rows)
+            self._appends[query].submit(self._append, spark, BY_NAME[name], rows)
             for name, rows in new.items()
         ]
         errors = [error for job in jobs if (error := job.exception()) is not None]
         if errors:
             raise errors[0]
 
+    def _append(self, spark: Any, table: TableSpec, rows: pa.Table) -> None:
+        with self._locks.held(table.name):
+            append(spark, self._lake, table, rows)
+
 
 def append(spark: Any, lake: Lake, table: TableSpec, rows: pa.Table) -> None:
     """Append rows to one table, in one commit with one file per partition."""
     frame = spark.createDataFrame(rows).coalesce(1)
-    frame.write.format("delta").mode("append").partitionBy(*table.partition_by).save(lake.uri(table))
+    frame.write.format("delta").mode("append").partitionBy(*table.partition_by).save(lake.spark_uri(table))

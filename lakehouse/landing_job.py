@@ -15,17 +15,21 @@ import shutil
 import signal
 import threading
 import time
+from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from events.topics import TOPICS
 from lakehouse import delta_tables, log_probe, writer_lock
 from lakehouse.checkpoint import finished_offsets
+from lakehouse.commit_lock import LOCK_FOLDER, CommitLocks
 from lakehouse.config import LandConfig
 from lakehouse.errors import LakehouseError
 from lakehouse.high_water import HighWater
 from lakehouse.kafka_settings import spark_options
-from lakehouse.lake import Lake, lake_at
+from lakehouse.lake import Lake
 from lakehouse.lander import DETAILS, FIRST, Lander
 from lakehouse.session import build_session, stop_session
 from lakehouse.status import StatusFile
@@ -34,6 +38,8 @@ from lakehouse.tables import BRONZE, DECISIONS, TABLES
 log = logging.getLogger(__name__)
 
 TOPIC_NAMES = tuple(spec.name for spec in TOPICS)
+OWN_LOCK = ".landing.lock"
+"""In the job's local folder: the status file and the checkpoint are one job's."""
 WATCH_S = 0.2
 STATUS_EVERY_S = 2.0
 ERROR_CHARS_MAX = 2_000
@@ -53,7 +59,7 @@ def start_query(spark: Any, config: LandConfig, name: str, take: Any, trigger_ms
     return (
         source.writeStream.queryName(name)
         .foreachBatch(take)
-        .option("checkpointLocation", str((config.checkpoint_dir / name).resolve()))
+        .option("checkpointLocation", config.checkpoint_of(name))
         .trigger(processingTime=f"{trigger_ms} milliseconds")
         .start()
     )
@@ -79,65 +85,94 @@ async def run(config: LandConfig) -> int:
 
 def land(config: LandConfig, stop: threading.Event) -> int:
     """The same without asyncio: land until `stop` is set."""
-    status = StatusFile(config.tables_dir)
-    try:
-        # Not before the lock: the status may be that of a job at work.
-        lock = writer_lock.acquire(config.tables_dir / ".writer.lock", config.lock_wait_ms)
-    except LakehouseError as error:
-        log.error("%s", error)
-        return 1
-    try:
-        _land_locked(config, stop, status, lock)
-    except Exception as error:
-        if stop.is_set():
-            # Who stops a whole process group ends the Java process under our feet; appends are
-            # whole or not there, so this is a clean stop too.
-            log.info("ended while stopping: %s", type(error).__name__)
-            status.update(ready=False, stage="stopped")
-            return 0
-        text = error_text(error)
-        log.error("landing has stopped: %s", text)
-        status.update(ready=False, stage="failed", error=text)
-        return 1
-    finally:
-        writer_lock.release(lock)
+    status = StatusFile(config.local_dir)
+    with ExitStack() as held:
+        try:
+            # Not before the lock: the status may be that of a job at work.
+            own = _locked(held, config.local_dir / OWN_LOCK, str(config.local_dir), config)
+        except (LakehouseError, OSError) as error:
+            log.error("%s", error)
+            return 1
+        try:
+            _land_alone(config, stop, status, held, own)
+        except Exception as error:
+            if stop.is_set():
+                # Who stops a whole process group ends the Java process under our feet; appends are
+                # whole or not there, so this is a clean stop too.
+                log.info("ended while stopping: %s", type(error).__name__)
+                status.update(ready=False, stage="stopped")
+                return 0
+            text = error_text(error)
+            log.error("landing has stopped: %s", text)
+            status.update(ready=False, stage="failed", error=text)
+            return 1
     status.update(ready=False, stage="stopped")
     return 0
 
 
-def _land_locked(
-    config: LandConfig, stop: threading.Event, status: StatusFile, lock: int
-) -> None:
+def _locked(held: ExitStack, path: Path, what: str, config: LandConfig) -> int:
+    lock = writer_lock.acquire(path, config.lock_wait_ms, what)
+    held.callback(writer_lock.release, lock)
+    return lock
+
+
+def _land_alone(config: LandConfig, stop: threading.Event, status: StatusFile, held: ExitStack, own: int) -> None:
+    """Land, as the only job that uses this configuration."""
+
     def tell(text: str) -> None:
         log.info("%s", text)
         status.update(stage=text)
 
+    cluster_id = config.cluster_id or _cluster_of_log(config, stop, tell)
+    if cluster_id is None:
+        return
+    lake, inherited = config.lake(cluster_id), [own]
+    locks = CommitLocks(lake.folder, [table.name for table in TABLES])
+    held.callback(locks.close)
+    if lake.folder is not None:
+        path = lake.folder / LOCK_FOLDER / f"land.{quote(cluster_id, safe='')}.lock"
+        inherited += [_locked(held, path, f"cluster {cluster_id} in {lake.root}", config), *locks.open_files]
     began = time.monotonic()
     tell("starting Spark")
-    scratch = config.checkpoint_dir / "scratch"
+    scratch = config.local_dir / "scratch"
     # What a killed predecessor left behind.
     shutil.rmtree(scratch, ignore_errors=True)
-    spark = build_session(config.spark_settings(scratch), "regent-land", inherited_fds=[lock])
+    spark = build_session(config.spark_settings(scratch), "regent-land", inherited_fds=inherited)
     try:
         tell(f"Spark is up after {time.monotonic() - began:.1f} s, warming up")
         _warm_up(spark, scratch)
-        log_probe.wait_for_topics(config.kafka, TOPIC_NAMES, stopped=stop.is_set, tell=tell)
-        cluster_id = log_probe.wait_for_cluster(config.kafka, config.cluster_id, stopped=stop.is_set, tell=tell)
-        if cluster_id is None:
+        if _cluster_of_log(config, stop, tell) is None:
             return
-        lake = lake_at(config.tables_dir, cluster_id)
-        made = delta_tables.ensure_tables(lake)
-        marks = delta_tables.high_waters(lake, TABLES)
-        _check_log(config, lake, marks[BRONZE.name])
+        marks = _ready_tables(config, lake, locks, tell)
         status.update(
-            landed=finished_offsets(config.checkpoint_dir / FIRST),
-            detailed=finished_offsets(config.checkpoint_dir / DETAILS),
+            landed=finished_offsets(config.checkpoint_of(FIRST)),
+            detailed=finished_offsets(config.checkpoint_of(DETAILS)),
         )
-        tell(f"cluster {cluster_id}: {len(TABLES)} tables, {made} of them new; starting queries")
-        _run_queries(spark, config, Lander(lake, marks, status), status, stop, began)
+        tell(f"cluster {cluster_id}: starting queries")
+        _run_queries(spark, config, Lander(lake, marks, status, locks), status, stop, began)
     finally:
         tell("stopping Spark")
         stop_session(spark)
+
+
+def _cluster_of_log(config: LandConfig, stop: threading.Event, tell: Callable[[str], None]) -> str | None:
+    """Whose log it is, once there is one; None when stopped before. Refuses a cluster that is not the configured one."""
+    log_probe.wait_for_topics(config.kafka, TOPIC_NAMES, stopped=stop.is_set, tell=tell)
+    return log_probe.wait_for_cluster(config.kafka, config.cluster_id, stopped=stop.is_set, tell=tell)
+
+
+def _ready_tables(
+    config: LandConfig, lake: Lake, locks: CommitLocks, tell: Callable[[str], None]
+) -> dict[str, HighWater]:
+    """Make what tables are missing, and say how far each is; refuses a log that is not the one of these tables."""
+    made = 0
+    for table in TABLES:
+        with locks.held(table.name):
+            made += delta_tables.ensure_tables(lake, (table,))
+    tell(f"{len(TABLES)} tables, {made} of them new")
+    marks = delta_tables.high_waters(lake, TABLES)
+    _check_log(config, lake, marks[BRONZE.name])
+    return dict(marks)
 
 
 def _check_log(config: LandConfig, lake: Lake, mark: HighWater) -> None:

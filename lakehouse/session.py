@@ -10,8 +10,8 @@ import logging
 import os
 import shutil
 import sys
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -41,11 +41,16 @@ SMALL_COMMIT_OPTIONS = {
 }
 
 
+# Else it binds the first real interface. A cluster's executors must find the driver: there Spark's own rule holds.
+_LOCAL = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+
+
 @dataclass(frozen=True, slots=True)
 class SparkSettings:
     """What a session needs from its surroundings."""
 
-    jars_dir: Path
+    jars_dir: Path | None
+    """Jars of Delta and of Spark's Kafka source; None: they are among `packages`."""
     scratch_dir: Path
     """Spark's temporary files; made if missing."""
     java_home: Path | None = None
@@ -55,6 +60,12 @@ class SparkSettings:
     """Where the Java process writes its standard error; None: to ours."""
     small_commits: bool = False
     """Spend as little as possible on each append of a few rows, see `SMALL_COMMIT_OPTIONS`."""
+    master: str | None = None
+    """Master of a Spark cluster; None: Spark within this process and its Java child, on `cores` cores."""
+    conf: Mapping[str, str] = field(default_factory=dict)
+    """Settings of Spark that win over ours."""
+    packages: tuple[str, ...] = ()
+    """Maven coordinates that Spark fetches at its start."""
 
 
 def build_session(
@@ -115,7 +126,9 @@ def stop_session(spark: Any) -> None:
         process.wait()
 
 
-def _jars(jars_dir: Path) -> list[str]:
+def _jars(jars_dir: Path | None) -> list[str]:
+    if jars_dir is None:
+        return []
     jars = sorted(str(path.resolve()) for path in jars_dir.glob("*.jar"))
     missing = [
         name for name in JAR_NAMES_NEEDED if not any(Path(j).name.startswith(name) for j in jars)
@@ -148,16 +161,16 @@ def _prepare_environment(settings: SparkSettings) -> None:
 def _options(settings: SparkSettings, jars: Sequence[str], app_name: str) -> dict[str, str]:
     scratch = str(settings.scratch_dir.resolve())
     small = SMALL_COMMIT_OPTIONS if settings.small_commits else {}
+    packages = {"spark.jars.packages": ",".join(settings.packages)} if settings.packages else {}
     return {
         **small,
-        "spark.master": f"local[{settings.cores}]",
+        **packages,
+        **(_LOCAL if settings.master is None else {}),
+        "spark.master": settings.master or f"local[{settings.cores}]",
         "spark.app.name": app_name,
         "spark.jars": ",".join(jars),
         "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
         "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
-        # Else it binds the first real interface.
-        "spark.driver.host": "127.0.0.1",
-        "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.memory": settings.driver_memory,
         "spark.driver.extraJavaOptions": " ".join((*JAVA_OPTIONS, f"-Djava.io.tmpdir={scratch}")),
         "spark.local.dir": scratch,
@@ -177,4 +190,5 @@ def _options(settings: SparkSettings, jars: Sequence[str], app_name: str) -> dic
         # An idle query asks Kafka for its end offsets this often.
         "spark.sql.streaming.pollingDelay": "50ms",
         "spark.sql.streaming.minBatchesToRetain": "20",
+        **settings.conf,
     }

@@ -1,4 +1,4 @@
-"""One writer for a folder of tables, even across `kill -9`.
+"""One writer for a cluster's rows, even across `kill -9`.
 
 A landing job remembers how far each table is, so two jobs at once would land rows twice.
 The lock rests on an open file that the Java process inherits: it is free only when both the
@@ -17,10 +17,10 @@ from lakehouse.errors import TablesInUse
 POLL_MS = 100
 
 
-def acquire(path: Path, wait_ms: int) -> int:
-    """Take the lock and return its open file descriptor.
+def acquire(path: Path, wait_ms: int, what: str) -> int:
+    """Take the lock of `what` and return its open file descriptor.
 
-    Raises `TablesInUse` when it is still held after `wait_ms`.
+    Raises `TablesInUse`, naming it, when it is still held after `wait_ms`.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
@@ -33,7 +33,7 @@ def acquire(path: Path, wait_ms: int) -> int:
                 holder = os.pread(fd, 32, 0).decode("ascii", "replace").strip() or "unknown"
                 os.close(fd)
                 raise TablesInUse(
-                    f"{path.parent} is written by another landing job (pid {holder}): "
+                    f"{what} is written by another landing job (pid {holder}): "
                     "stop that one first"
                 ) from None
             time.sleep(POLL_MS / 1000)

@@ -44,7 +44,7 @@ def wait_landed(folder: DataFolder) -> float:
     if not ends:
         raise Problem("Kafka does not answer", f"See the logs in {folder.logs}.")
     try:
-        landing_status.wait_for_landed(folder.tables, ends, LAND_LIMIT_MS)
+        landing_status.wait_for_landed(folder.landing, ends, LAND_LIMIT_MS)
     except LakehouseError as error:
         raise Problem(f"the log has not landed: {error}", f"See {folder.log_of('land')}.") from error
     return time.monotonic() - began

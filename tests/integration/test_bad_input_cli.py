@@ -32,7 +32,7 @@ NEEDED = {
     "kafka": "", "namesrv": "",
     "controller": 'controller_id = "c"\ndata_dir = "c"\n',
     "broker": 'store_dir = "b"\ncontrollers = ["127.0.0.1:1"]\n',
-    "land": 'tables_dir = "t"\ncheckpoint_dir = "c"\njars_dir = "j"\n',
+    "land": 'tables = "t"\ncheckpoint_dir = "c"\njars_dir = "j"\n',
 }
 KAFKA_TABLE = '[kafka]\n"bootstrap.servers" = "127.0.0.1:1"\n'
 WITH_KAFKA = ("controller", "land")

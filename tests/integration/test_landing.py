@@ -98,11 +98,11 @@ class Job:
     """One start of `regent land`."""
 
     def __init__(self, base: Path, bootstrap: str, name: str) -> None:
-        self.tables_dir = base / "tables"
+        self.tables, self.folder = base / "tables", base / "land"
         self.log = base / f"{name}.log"
         command = [
             sys.executable, "-m", "infra", "land", "--kafka", f"bootstrap.servers={bootstrap}",
-            "--tables-dir", str(self.tables_dir), "--checkpoint-dir", str(base / "checkpoints"),
+            "--tables", str(self.tables), "--checkpoint-dir", str(self.folder / "checkpoints"), "--work-dir", str(self.folder),
             "--jars-dir", str(jar_store.check("spark")),
         ]  # fmt: skip
         with self.log.open("wb") as out:
@@ -113,7 +113,7 @@ class Job:
         deadline = time.monotonic() + WAIT_S
         while time.monotonic() < deadline:
             assert self.process.poll() is None, self.log.read_text()[-3000:]
-            status = read_status(self.tables_dir)
+            status = read_status(self.folder)
             if status is not None and status.pid == self.process.pid and done(status):
                 return status
             time.sleep(0.02)
@@ -152,9 +152,9 @@ def landed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Lake, Wor
             found = log_ends(asked, tuple(t.name for t in TOPICS))
             ends = {f"{topic}-{number}": ends.end for (topic, number), ends in found.items()}
             jobs[1].wait_until(lambda s: s.ready)
-            wait_for_landed(jobs[1].tables_dir, ends, WAIT_S * 1000)
+            wait_for_landed(jobs[1].folder, ends, WAIT_S * 1000)
             assert jobs[1].end(signal.SIGTERM) == 0, jobs[1].log.read_text()[-3000:]
-            yield open_lake(jobs[1].tables_dir), workload, ends
+            yield open_lake(jobs[1].tables), workload, ends
         finally:
             workload.stopped.set()
             workload.may_go_on.set()

@@ -28,6 +28,7 @@ def test_an_object_store_is_no_folder_and_keeps_its_options() -> None:
     lake = lake_at("s3://bucket/lake/", "c1", {"aws_region": "eu-north-1"})
     assert (lake.root, lake.folder, lake.uri(BRONZE)) == ("s3://bucket/lake", None, "s3://bucket/lake/bronze/records")
     assert lake.of("c2") == Lake("s3://bucket/lake", "c2", {"aws_region": "eu-north-1"})
+    assert lake.spark_uri(BRONZE) == "s3a://bucket/lake/bronze/records", "Hadoop's name for the same"
     assert hash(lake) == hash(lake_at("s3://bucket/lake", "c1"))
 
 

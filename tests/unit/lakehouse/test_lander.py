@@ -10,6 +10,7 @@ import pytest
 from events.broker_events import BrokerEventHeader, HaLinkUp
 from events.codec import encode
 from lakehouse import delta_tables
+from lakehouse.commit_lock import CommitLocks
 from lakehouse.errors import LakehouseError, LandingGap
 from lakehouse.lake import Lake
 from lakehouse.lander import Lander
@@ -32,7 +33,8 @@ def lander(lake: Lake) -> Lander:
     """A job as it starts: what it knows comes from the tables."""
     delta_tables.ensure_tables(lake)
     marks = delta_tables.high_waters(lake, TABLES)
-    return Lander(lake, marks, StatusFile(Path(lake.root)))
+    locks = CommitLocks(lake.folder, [table.name for table in TABLES])
+    return Lander(lake, marks, StatusFile(Path(lake.root)), locks)
 
 
 def content(lake: Lake) -> dict[str, list[Any]]:
@@ -90,4 +92,4 @@ def test_a_closed_job_refuses_batches_without_calling_it_a_failure(lake: Lake) -
 
 def test_nothing_lands_without_knowing_whose_it_is(lake: Lake) -> None:
     with pytest.raises(LakehouseError, match="whose log"):
-        Lander(lake.of(None), {}, StatusFile(Path(lake.root)))
+        Lander(lake.of(None), {}, StatusFile(Path(lake.root)), CommitLocks(None, ()))

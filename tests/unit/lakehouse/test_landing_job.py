@@ -9,7 +9,7 @@ import pytest
 
 from lakehouse import writer_lock
 from lakehouse.config import LandConfig
-from lakehouse.landing_job import error_text, land
+from lakehouse.landing_job import OWN_LOCK, error_text, land
 from lakehouse.status import read_status
 
 
@@ -17,10 +17,10 @@ def test_tables_of_another_job_are_left_alone(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     config = LandConfig(
-        kafka={"bootstrap.servers": "none:1"}, tables_dir=tmp_path, checkpoint_dir=tmp_path,
+        kafka={"bootstrap.servers": "none:1"}, tables=str(tmp_path), checkpoint_dir=str(tmp_path),
         jars_dir=tmp_path, lock_wait_ms=0,
     )  # fmt: skip
-    held = writer_lock.acquire(tmp_path / ".writer.lock", 0)
+    held = writer_lock.acquire(tmp_path / OWN_LOCK, 0, "it")
     try:
         assert land(config, threading.Event()) == 1
     finally:
@@ -32,7 +32,7 @@ def test_tables_of_another_job_are_left_alone(
 
 def test_what_stops_a_job_stands_in_its_status(tmp_path: Path) -> None:
     config = LandConfig(
-        kafka={"bootstrap.servers": "none:1"}, tables_dir=tmp_path, checkpoint_dir=tmp_path / "c",
+        kafka={"bootstrap.servers": "none:1"}, tables=str(tmp_path / "t"), checkpoint_dir=str(tmp_path), cluster_id="c",
         jars_dir=tmp_path,
     )  # fmt: skip
     assert land(config, threading.Event()) == 1
