@@ -18,7 +18,7 @@ from deltalake.exceptions import DeltaError
 from lakehouse.errors import LakehouseError
 from lakehouse.high_water import HighWater
 from lakehouse.lake import Lake, open_delta, require_clusters
-from lakehouse.tables import CLUSTER_ID, TABLE_PROPERTIES, TABLES, TableSpec
+from lakehouse.tables import CLUSTER_ID, TABLES, TableSpec
 
 # (column, operator, value), all of which must hold; see `deltalake.DeltaTable.to_pyarrow_table`.
 Filters = Sequence[tuple[str, str, Any]]
@@ -41,7 +41,7 @@ def ensure_tables(lake: Lake, tables: Sequence[TableSpec] = TABLES) -> int:
                 table.schema,
                 partition_by=list(table.partition_by) or None,
                 description=table.meaning,
-                configuration=dict(TABLE_PROPERTIES),
+                configuration=dict(table.properties),
                 mode="ignore",  # another cluster's job may make it at the same moment
                 storage_options=options,
             )

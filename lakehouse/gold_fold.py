@@ -81,6 +81,10 @@ class GoldFold:
         self.at_ms = at_ms
         """Time of the last record, ms since 1970-01-01 UTC; 0 before the first."""
 
+    def ahead(self) -> GoldFold:
+        """One that goes on from here while this one stays."""
+        return GoldFold(self.folder.copy(), self.at_ms)
+
     def changes(
         self, records: Iterable[Record], published: Mapping[int, Published] | None = None
     ) -> Iterator[SetChange]:

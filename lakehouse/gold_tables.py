@@ -12,7 +12,7 @@ offset are the log's, those of phases and broker events are of the clock of whoe
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import pyarrow as pa
 
@@ -59,6 +59,7 @@ class GoldTableSpec(TableSpec):
     """Columns by which its files are ordered when they are compacted."""
     retention_days: int | None = FOREVER
     """After how many days a row may be dropped; None: never, these tables grow with decisions only."""
+    properties: Mapping[str, str] = field(default_factory=lambda: GOLD_PROPERTIES, hash=False)
 
 
 def _null(name: str, kind: pa.DataType, meaning: str) -> Column:

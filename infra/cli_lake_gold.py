@@ -1,0 +1,83 @@
+"""`regent lake gold`: the tables that answer questions, brought up to what has landed, once or every some seconds."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import signal
+import threading
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from infra.lake_arguments import add_lake_arguments, lake_of
+from infra.lake_spark import spark_for
+from infra.problems import EXIT_DONE, EXIT_USAGE, Problem
+
+if TYPE_CHECKING:
+    from lakehouse.gold_job import GoldJob
+    from lakehouse.lake import Lake
+
+
+def add_arguments(parser: argparse.ArgumentParser, verb: str) -> None:
+    """Which tables, how often, and whether from the beginning."""
+    add_lake_arguments(parser)
+    parser.add_argument("--every", type=float, metavar="S", help="again and again until told to stop (default: once)")
+    parser.add_argument("--from-start", action="store_true", help="throw the cluster's gold away first and build it from all that has landed")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """0 when gold holds all that has landed, or when told to stop. Problem with the way out."""
+    from lakehouse.commit_lock import CommitLocks
+    from lakehouse.errors import LakehouseError
+    from lakehouse.gold_job import WRITTEN, GoldJob
+
+    if arguments.every is not None and arguments.every <= 0:
+        raise Problem(f"--every {arguments.every:g} is not above 0", "Name the seconds between two runs.", EXIT_USAGE)
+    lake = lake_of(arguments)
+    locks = CommitLocks(lake.folder, (table.name for table in WRITTEN))
+    try:
+        with spark_for("gold", locks.open_files) as spark:
+            job = GoldJob(spark, lake, locks)
+            if arguments.from_start:
+                job.forget()
+            _runs(job, arguments, lambda done: _tell(lake, done, arguments.json))
+            job.close()
+    except LakehouseError as error:
+        raise Problem(str(error), "'regent status' shows how far the landing job is, 'regent lake check' what is missing.") from error
+    finally:
+        locks.close()
+    return EXIT_DONE
+
+
+def _runs(job: GoldJob, arguments: argparse.Namespace, tell: Callable[[dict[str, int]], None]) -> None:
+    stop = threading.Event()
+    before = {number: signal.signal(number, lambda *_: stop.set()) for number in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        tell(_bring_up(job, stop))
+        while arguments.every is not None and not stop.wait(arguments.every):
+            done = _bring_up(job, stop)
+            if done["rows"]:
+                tell(done)
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _bring_up(job: GoldJob, stop: threading.Event) -> dict[str, int]:
+    done = {"commands": 0, "rows": 0}
+    while not stop.is_set():
+        step = job.step()
+        done["commands"] += step.commands
+        done["rows"] += step.rows
+        if not step.commands:
+            break
+    return done
+
+
+def _tell(lake: Lake, done: dict[str, int], as_json: bool) -> None:
+    from lakehouse.gold_reader import gold_standing
+
+    standing = gold_standing(lake)
+    model: dict[str, Any] = {"cluster_id": lake.cluster_id, **done, **standing.as_dict()}
+    told = f"cluster {lake.cluster_id}: {done['commands']} commands folded, {done['rows']} rows merged; {standing.text()}"
+    print(json.dumps(model) if as_json else told, flush=True)

@@ -1,0 +1,122 @@
+"""
+How far gold has come with each cluster, kept in the lake beside what was merged.
+
+Responsible for one row per cluster: the fold as a snapshot, the carry, and up to where both speak. It
+is written after all tables of a run: whoever dies in between merges the same rows again. Refuses to
+know how rows are made and merged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, fields
+
+import deltalake
+import pyarrow as pa
+from deltalake.exceptions import DeltaError
+
+from lakehouse.checks import AtLeast
+from lakehouse.columns import Column
+from lakehouse.delta_tables import open_table, read
+from lakehouse.errors import LakehouseError, NotLanded
+from lakehouse.gold_tables import CLUSTER, GoldTableSpec
+from lakehouse.lake import Lake
+
+_LONG = pa.int64()
+
+GOLD_PROGRESS = GoldTableSpec(
+    name="gold/progress",
+    meaning="Up to where the gold tables of a cluster speak, and what the next run goes on from.",
+    columns=(
+        CLUSTER,
+        Column("offset", _LONG, "Last command whose effect is in the tables; -1 for none."),
+        Column("at_ms", _LONG, "When the log took it, ms since 1970-01-01 UTC; how far availability is counted."),
+        Column("event_rows", _LONG, "Broker events of the kinds that failovers rest on, as many as were taken in."),
+        Column("builders", _LONG, "Version of what makes the rows; another one builds gold anew."),
+        Column("tables", pa.map_(pa.string(), pa.string()), "Name of table -> its Delta id: one made anew has another."),
+        Column("snapshot", pa.binary(), "The fold after that command."),
+        Column("carry", pa.binary(), "Rows that still hold, and all masterships."),
+    ),
+    key=("cluster_id",),
+    checks=(AtLeast("offset", -1), AtLeast("event_rows", 0)),
+    cluster_by=("cluster_id",),
+    offset_column="offset",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """Up to where the gold tables of a cluster speak."""
+
+    offset: int
+    """Offset of the last command, -1 for none."""
+    at_ms: int
+    """When the log took it, ms since 1970-01-01 UTC."""
+    event_rows: int
+    """How many broker events of the kinds that failovers rest on were taken in."""
+
+
+@dataclass(frozen=True, slots=True)
+class Progress(Mark):
+    """The same with all that the next run goes on from."""
+
+    builders: int
+    tables: dict[str, str]
+    """Name of table -> id of the Delta table that the rows were merged into."""
+    snapshot: bytes
+    carry: bytes
+
+    def mark(self) -> Mark:
+        """Up to where it speaks."""
+        return Mark(self.offset, self.at_ms, self.event_rows)
+
+
+def read_mark(lake: Lake) -> Mark | None:
+    """Where the cluster's gold stands; None when there is none."""
+    names = [field.name for field in fields(Mark)]
+    rows = _rows(lake, names)
+    return Mark(**rows[0]) if rows else None
+
+
+def read_progress(lake: Lake) -> Progress | None:
+    """What the next run goes on from; None when it has to begin at the beginning."""
+    rows = _rows(lake, [field.name for field in fields(Progress)])
+    return Progress(**{**rows[0], "tables": dict(rows[0]["tables"])}) if rows else None
+
+
+def write_progress(lake: Lake, progress: Progress) -> None:
+    """Replace the cluster's row in one commit. Raises `LakehouseError` when another writer was faster."""
+    row = {"cluster_id": lake.cluster_id, **asdict(progress), "tables": sorted(progress.tables.items())}
+    rows = pa.Table.from_pylist([row], schema=GOLD_PROGRESS.schema)
+    try:
+        deltalake.write_deltalake(
+            open_table(lake, GOLD_PROGRESS), rows, mode="overwrite", predicate=own_predicate(lake)
+        )
+    except DeltaError as error:
+        raise LakehouseError(f"how far gold is could not be written: {error}") from error
+
+
+def take_out(lake: Lake, table: GoldTableSpec) -> None:
+    """Take the cluster's rows out of a table. Raises `NotLanded`, `LakehouseError` when another writer was faster."""
+    try:
+        open_table(lake, table).delete(own_predicate(lake))
+    except DeltaError as error:
+        raise LakehouseError(f"rows of {table.name} could not be taken out: {error}") from error
+
+
+def table_ids(lake: Lake, tables: Sequence[GoldTableSpec]) -> dict[str, str]:
+    """The Delta id of each table. Raises `NotLanded` when one is not there."""
+    return {table.name: str(open_table(lake, table).metadata().id) for table in tables}
+
+
+def own_predicate(lake: Lake) -> str:
+    """SQL for the rows of the lake's cluster."""
+    quoted = str(lake.cluster_id).replace("'", "''")
+    return f"cluster_id = '{quoted}'"
+
+
+def _rows(lake: Lake, columns: list[str]) -> list[dict[str, object]]:
+    try:
+        return read(lake, GOLD_PROGRESS, columns=columns).to_pylist()
+    except NotLanded:
+        return []
