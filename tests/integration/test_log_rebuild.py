@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import signal
 from pathlib import Path
 
@@ -68,7 +69,7 @@ async def test_a_lost_log_is_made_anew_from_the_tables_and_the_controllers_go_on
         refused = await asyncio.to_thread(regent, *words)
         assert refused.returncode == 1 and "is not fresh" in refused.stderr
         # The one that knew the old log goes on from its snapshot, a new one folds the whole log: both agree.
-        second = Controllers(tmp_path, kafka.bootstrap, "rebuilt")
+        second = Controllers(tmp_path, kafka.bootstrap, "rebuilt", names=("c1", "c2", "c3"))
         try:
             second.start("c1")
             second.start("c2")
@@ -78,5 +79,21 @@ async def test_a_lost_log_is_made_anew_from_the_tables_and_the_controllers_go_on
             )
             assert after["c1"]["sets"].keys() == before["sets"].keys() and after["c1"]["term"] == before["term"] + 1
             assert "no snapshot can be used" in second.said("c2")
+            # A third one starts from the state of a moment that the tables give, and folds only what came later.
+            at, snapshots = len(landed[COMMANDS_TOPIC]) - 5, tmp_path / "c3" / "snapshots"
+            snapshots.mkdir(parents=True)
+            made = await asyncio.to_thread(
+                regent, "lake", "snapshot", "--tables", str(tables), "--at", str(at), "--out", str(snapshots)
+            )
+            assert made.returncode == 0 and "as a controller published it" in made.stdout, made.stderr
+            second.start("c3")
+            third = await second.until(
+                lambda all_: all_["c3"]["ready"] and len({(one["applied_offset"], one["digest"]) for one in all_.values()}) == 1,
+                "the third agrees",
+            )
+            rest = third["c3"]["applied_offset"] - at
+            assert "no snapshot can be used" not in second.said("c3") and rest < len(landed[COMMANDS_TOPIC])
+            folded = re.search(r"folded (\d+) of", second.said("c3"))
+            assert folded is not None and int(folded[1]) <= rest
         finally:
             await second.close()
