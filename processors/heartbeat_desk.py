@@ -35,7 +35,7 @@ class HeartbeatDesk:
         self._leading = leading
         self._peers = peers
         self._outcomes = outcomes
-        self._gaps = HeartbeatGaps(context.config.controller_id, lambda: next(context.ids))
+        self._gaps = HeartbeatGaps(context.config.controller_id)
 
     def broker(self, waiter: Waiter) -> list[Effect]:
         """904: one-way from brokers; whoever wants an answer gets 0 without a header. Raises BadRequest (2005)."""

@@ -7,7 +7,7 @@ afterwards. Refuses to know: what a silence led to; that is a command with its o
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from hashlib import sha256
 from itertools import count
 
 from events.broker_events import BrokerEventHeader, HeartbeatGap
@@ -28,10 +28,10 @@ def is_worth_telling(gap_ms: int, timeout_ms: int) -> bool:
 
 
 class HeartbeatGaps:
-    """What one controller tells of them. `ids` gives 16 bytes each that nobody else makes."""
+    """What one start of a controller tells of them."""
 
-    def __init__(self, controller_id: str, new_id: Callable[[], bytes]) -> None:
-        self._controller_id, self._new_id = controller_id, new_id
+    def __init__(self, controller_id: str) -> None:
+        self._controller_id = controller_id
         self._sequence = count()
         self._told = RateLimit()
 
@@ -45,9 +45,10 @@ class HeartbeatGaps:
         if not self._told.take(str(beat.key), now_ms, rate_per_s=TOLD_PER_S, burst=TOLD_AT_ONCE):
             return None
         cluster_name, broker_name, broker_id = beat.key
-        header = BrokerEventHeader(
-            self._new_id(), cluster_name, broker_name, NO_BROKER, self._controller_id, wall_ms, next(self._sequence)
-        )
+        sequence = next(self._sequence)
+        # Who, when and as its how-manieth: nobody else makes that one, and it takes no chance.
+        event_id = sha256(f"{self._controller_id} {wall_ms} {sequence} {beat.key}".encode(errors="replace")).digest()[:16]
+        header = BrokerEventHeader(event_id, cluster_name, broker_name, NO_BROKER, self._controller_id, wall_ms, sequence)
         was_gone = before.gone is not None or gap_ms > before.timeout_ms
         return HeartbeatGap(
             header, broker_id, gap_ms, before.timeout_ms, was_gone, before.incarnation != beat.incarnation

@@ -55,6 +55,7 @@ class SetLife(GeneratedSet):
         slave = self.chance.choice(self.slaves())
         self.write()
         self.master.tell(said.SlaveFellBehind, slave.broker_id, self.chance.randrange(1, 1 << 22))
+        slave.linked = False
         self.leaves(slave)
         yield self.chance.randrange(300, 20_000)
         yield from self.whole_again()
@@ -88,9 +89,13 @@ class SetLife(GeneratedSet):
         self.beats()
 
     def _master_alone_killed(self) -> Steps:
+        self.write()
         for slave in self.slaves():
+            self.unlink(slave, "it does not keep up")
             self.leaves(slave)
-        yield self.chance.randrange(10, 200)
+        yield self.chance.randrange(500, 5_000)
+        self.write()
+        self.beats()
         began_ms, old = self.leaders.now_ms, self.master
         yield from self._kill(old)
         [refused] = self.elections(began_ms)

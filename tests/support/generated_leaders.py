@@ -49,7 +49,7 @@ class Leaders:
         self.events_ms: tuple[list[int], ...] = tuple([] for _ in range(EVENT_PARTITIONS))
         self._chance, self._commands_max = chance, commands_max
         self._folder = Folder()
-        self._gaps = {one: HeartbeatGaps(one, lambda: chance.getrandbits(128).to_bytes(16, "big")) for one in CONTROLLERS}
+        self._gaps = {one: HeartbeatGaps(one) for one in CONTROLLERS}
         self._newest: list[Outcome] = []
         self._do_first(ClusterFormed(self._envelope("formed"), RULES_VERSION, {}, COMMAND_FINGERPRINTS))
         self._claim(CONTROLLERS[0], "start")
