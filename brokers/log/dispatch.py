@@ -185,12 +185,17 @@ class Dispatcher:
         return [(topic, queue_id, end) for (topic, queue_id), end in grown.items()]
 
     def _take(self, piece: Piece, made: EntryRuns, grown: dict[tuple[str, int], int]) -> None:
-        for run in made.runs:
-            self._write_run((run.topic, run.queue_id), run, grown)
+        self.write_runs(made, grown)
         if made.end > piece.start:
-            self.dispatched_offset, self.last_store_ms = made.end, made.store_ms
+            self.dispatched_offset = made.end
         else:
             self._walk(piece.limit, grown, few=True)
+
+    def write_runs(self, made: EntryRuns, grown: dict[tuple[str, int], int]) -> None:
+        """As `build`, of messages of one log file; adds to `grown`."""
+        for run in made.runs:
+            self._write_run((run.topic, run.queue_id), run, grown)
+        self.last_store_ms = made.store_ms or self.last_store_ms
 
     @staticmethod
     def _indexed(records: Iterator[Record], walk: LogWalk, index: MessageIndex) -> Iterator[Record]:

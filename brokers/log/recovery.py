@@ -11,6 +11,7 @@ from brokers.log.commit_log import CommitLog, store_ms_of
 from brokers.log.consume_queue import ConsumeQueues
 from brokers.log.dispatch import Dispatcher
 from brokers.log.queue_repair import last_dispatched
+from brokers.log.recovery_read import read_to_the_end
 from brokers.log.records import MAGIC_V1, MAGIC_V2, MESSAGE_BYTES_MIN, size_and_magic
 from brokers.log.recovery_plan import (
     Confirmed, FileFacts, Known, RecoveryReport, plan, scan_from, settle, settle_empty,
@@ -42,7 +43,7 @@ def recover(
     walk = LogWalk(log.read, start, log.capacity_end, log.file_bytes, check_body=True, written_end=made.written_end)
     read = Confirmed(walk, made, dispatched)
     dispatcher.restart_at(start)
-    dispatcher.build(read)
+    read_to_the_end(log, read, dispatcher)
     end = read.walk.end
     cut = log.set_recovered_end(end, made.flushed_offset)
     queues.truncate(end)

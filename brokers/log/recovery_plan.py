@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import NamedTuple, Protocol
 
 from brokers.log import segments
@@ -114,7 +115,10 @@ def _newest(files: Sequence[FileFacts], fits: Callable[[FileFacts], bool]) -> in
 
 class Confirmed:
     """Walks the whole log but hands out only messages that are confirmed: up to the recorded confirm offset, and those
-    in front of a message that already has its entry (it got it because it was confirmed)."""
+    in front of a message that already has its entry (it got it because it was confirmed).
+
+    Whoever finds many complete messages at once may pass them by: `passed`.
+    """
 
     def __init__(self, walk: Walk, made: Plan, last_dispatched: int) -> None:
         self.walk = walk
@@ -124,7 +128,11 @@ class Confirmed:
         self._last_dispatched = last_dispatched
 
     def __iter__(self) -> Iterator[Record]:
-        for record in self.walk:
+        return self.some(None)
+
+    def some(self, count: int | None) -> Iterator[Record]:
+        """Looks at so many messages, None: at all that are left."""
+        for record in islice(self.walk, count):
             self.messages += 1
             end = record.physical_offset + record.size
             if end <= self._plan.flushed_offset:
@@ -132,6 +140,26 @@ class Confirmed:
             if end <= self._plan.confirm_offset or record.physical_offset <= self._last_dispatched:
                 self.end = end
                 yield record
+
+    def alike_below(self, limit: int) -> int:
+        """Messages from here on that end at or below it are all durable or none, all confirmed or none."""
+        borders = (self._plan.flushed_offset, self._confirmed_below, limit)
+        return min(border for border in borders if border > self.walk.end or border == limit)
+
+    @property
+    def _confirmed_below(self) -> int:
+        return max(self._plan.confirm_offset, self._last_dispatched + 1)
+
+    def passed(self, end: int, count: int) -> bool:
+        """The next `count` messages, up to `end`, are complete and alike; whether they are confirmed."""
+        self.walk.end = end
+        self.messages += count
+        if end <= self._plan.flushed_offset:
+            self.durable_end = end
+        if end > self._confirmed_below:
+            return False
+        self.end = end
+        return True
 
 
 def settle(known: Known, made: Plan, read: Confirmed, *, start: int, log_min: int, file_bytes: int, cut_bytes: int) -> RecoveryReport:

@@ -1,0 +1,47 @@
+"""Reading the log from where recovery begins to its end: many messages at a time where they are sound.
+
+Responsible for: when the arrays are worth loading, and how far they may look at once. Refuses to know: where reading begins
+and what is believed (recovery_plan.py), what a complete record is (scan.py, checked_runs.py).
+
+The result is that of `dispatcher.build(read)`, which looks at one message after the other.
+"""
+
+from __future__ import annotations
+
+import os
+
+from brokers.log.commit_log import CommitLog
+from brokers.log.dispatch import Dispatcher
+from brokers.log.recovery_plan import Confirmed
+
+# Loading the arrays takes as long as some 4 MiB of small messages one after the other.
+WORTH_BYTES = 4 << 20
+WINDOW_BYTES, WINDOW_BYTES_MIN = 1 << 20, 64 << 10
+# So many are looked at one by one where the arrays stopped.
+SINGLY = 64
+
+
+def read_to_the_end(log: CommitLog, read: Confirmed, dispatcher: Dispatcher) -> None:
+    """Gives every confirmed message its queue entry; `read` knows the rest afterwards."""
+    limit = log.capacity_end
+    if any(log.read(read.walk.end + WORTH_BYTES, 8)):
+        while read.walk.end < limit and not read.walk.reason:
+            if not _many(log, read, dispatcher, limit):
+                dispatcher.build(read.some(SINGLY))
+    dispatcher.build(read)
+
+
+def _many(log: CommitLog, read: Confirmed, dispatcher: Dispatcher, limit: int) -> bool:
+    """Whether there was a run of sound messages."""
+    start = read.walk.end
+    count = min(read.alike_below(limit) - start, WINDOW_BYTES)
+    data = log.read(start, count) if count >= WINDOW_BYTES_MIN else b""
+    if not data or not any(data[-8:]):  # the log may end in between
+        return False
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # nothing is multiplied here
+    from brokers.log.checked_runs import checked_runs  # numpy only where it is worth it
+
+    found = checked_runs(data, start)
+    if found.count and read.passed(found.made.end, found.count):
+        dispatcher.write_runs(found.made, {})
+    return found.count > 0
