@@ -6,7 +6,8 @@ import argparse
 import json
 import signal
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
 
 from infra.lake_arguments import add_lake_arguments, lake_of
@@ -19,34 +20,44 @@ if TYPE_CHECKING:
 
 
 def add_arguments(parser: argparse.ArgumentParser, verb: str) -> None:
-    """Which tables, how often, and whether from the beginning."""
+    """Which tables, how often, and whether from the beginning and by Spark."""
     add_lake_arguments(parser)
     parser.add_argument("--every", type=float, metavar="S", help="again and again until told to stop (default: once)")
     parser.add_argument("--from-start", action="store_true", help="throw the cluster's gold away first and build it from all that has landed")
+    parser.add_argument("--spark", action="store_true", help="let Spark merge the rows: for gold tables that are too big for one machine's memory")
 
 
 def run(arguments: argparse.Namespace) -> int:
     """0 when gold holds all that has landed, or when told to stop. Problem with the way out."""
-    from lakehouse.commit_lock import CommitLocks
     from lakehouse.errors import LakehouseError
-    from lakehouse.gold_job import WRITTEN, GoldJob
 
     if arguments.every is not None and arguments.every <= 0:
         raise Problem(f"--every {arguments.every:g} is not above 0", "Name the seconds between two runs.", EXIT_USAGE)
     lake = lake_of(arguments)
-    locks = CommitLocks(lake.folder, (table.name for table in WRITTEN))
     try:
-        with spark_for("gold", locks.open_files) as spark:
-            job = GoldJob(spark, lake, locks)
+        with _job(lake, by_spark=arguments.spark) as job:
             if arguments.from_start:
                 job.forget()
             _runs(job, arguments, lambda done: _tell(lake, done, arguments.json))
-            job.close()
     except LakehouseError as error:
         raise Problem(str(error), "'regent status' shows how far the landing job is, 'regent lake check' what is missing.") from error
-    finally:
-        locks.close()
     return EXIT_DONE
+
+
+@contextmanager
+def _job(lake: Lake, *, by_spark: bool) -> Iterator[GoldJob]:
+    from lakehouse.commit_lock import CommitLocks
+    from lakehouse.gold_job import WRITTEN, GoldJob
+    from lakehouse.gold_merge import merge_rows
+    from lakehouse.gold_merge_spark import merge_in
+
+    with ExitStack() as held:
+        locks = CommitLocks(lake.folder, [table.name for table in WRITTEN])
+        held.callback(locks.close)
+        merge = merge_in(held.enter_context(spark_for("gold", locks.open_files))) if by_spark else merge_rows
+        job = GoldJob(lake, locks, merge)
+        held.callback(job.close)
+        yield job
 
 
 def _runs(job: GoldJob, arguments: argparse.Namespace, tell: Callable[[dict[str, int]], None]) -> None:

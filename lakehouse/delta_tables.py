@@ -67,6 +67,12 @@ def own_rows(lake: Lake) -> list[tuple[str, str, Any]]:
     return [] if lake.cluster_id is None else [(CLUSTER_ID, "=", lake.cluster_id)]
 
 
+def own_predicate(lake: Lake, prefix: str = "") -> str:
+    """The same as SQL, for a lake of one cluster; `prefix` stands before the column."""
+    quoted = str(lake.cluster_id).replace("'", "''")
+    return f"{prefix}{CLUSTER_ID} = '{quoted}'"
+
+
 def read(
     lake: Lake,
     table: TableSpec,

@@ -1,5 +1,5 @@
 """
-The gold job beside another one, in a thread and a Spark session of its own.
+The gold job beside another one, in a thread of its own.
 
 Responsible for its rhythm, and for what goes wrong with it staying its own: gold can be made again any time,
 landing must not wait for it. Refuses to know how gold is made.
@@ -10,7 +10,6 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from typing import Any
 
 from lakehouse.commit_lock import CommitLocks
 from lakehouse.gold_job import GoldJob, Step
@@ -18,7 +17,6 @@ from lakehouse.lake import Lake
 
 log = logging.getLogger(__name__)
 
-SCHEDULER_POOL = "gold"
 ERROR_CHARS_MAX = 500
 
 
@@ -29,9 +27,10 @@ class GoldActivity:
     A run that fails is told in the log and tried again the next time.
     """
 
-    def __init__(self, spark: Any, lake: Lake, locks: CommitLocks, every_s: float) -> None:
-        self._spark, self._every_s = spark, every_s
-        self._job = GoldJob(spark.newSession(), lake, locks)
+    def __init__(self, lake: Lake, locks: CommitLocks, every_s: float) -> None:
+        """`locks` are those of the tables, as the job beside it holds them."""
+        self._every_s = every_s
+        self._job = GoldJob(lake, locks)
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True, name="gold")
         self.last: Step | None = None
@@ -48,10 +47,10 @@ class GoldActivity:
         self._stop.set()
         if self._thread.is_alive():
             self._thread.join(wait_s)
+        if not self._thread.is_alive():
+            self._job.close()
 
     def _run(self) -> None:
-        # Spark's jobs of this thread take turns with those of landing.
-        self._spark.sparkContext.setLocalProperty("spark.scheduler.pool", SCHEDULER_POOL)
         while not self._stop.wait(self._every_s):
             self._bring_up()
 
@@ -65,7 +64,7 @@ class GoldActivity:
                     taken_ms = round((time.monotonic() - began) * 1000)
                     log.info("gold is at command %d: %d rows in %d ms", self.last.mark.offset, self.last.rows, taken_ms)
             self.failure = None
-        except Exception as error:  # Whatever Spark and Delta raise; the next run begins at what the lake says.
+        except Exception as error:  # Whatever Delta raises; the next run begins at what the lake says.
             if not self._stop.is_set():
                 self.failure = f"{type(error).__name__}: {error}"[:ERROR_CHARS_MAX]
                 log.warning("gold could not be brought up, it will be tried again: %s", self.failure)

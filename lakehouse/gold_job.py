@@ -9,7 +9,7 @@ because rows are functions of history. Refuses to know how rows are made (`gold_
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -19,7 +19,7 @@ from lakehouse.delta_tables import ensure_tables
 from lakehouse.errors import LakehouseError, NotLanded
 from lakehouse.gold_failovers import Events
 from lakehouse.gold_fold import GoldFold, SetChange
-from lakehouse.gold_merge import merge_rows
+from lakehouse.gold_merge import Merge, merge_rows
 from lakehouse.gold_progress import GOLD_PROGRESS, Mark, Progress
 from lakehouse.gold_rows import Carry, gold_rows
 from lakehouse.gold_spans import Row
@@ -33,9 +33,7 @@ PIECE_COMMANDS_MAX = 20_000
 MADE_ANEW = (gold_tables.FAILOVERS.name, gold_tables.MESSAGES_AT_RISK.name, gold_tables.AVAILABILITY.name)
 """Tables of which every run gives all rows, because broker events come late."""
 WRITTEN = (*GOLD_TABLES, GOLD_PROGRESS)
-"""What a gold job commits to: its Spark's Java process must inherit the open files of these tables' locks."""
-
-Merge = Callable[[Any, Lake, gold_tables.GoldTableSpec, list[Row]], None]
+"""What a gold job commits to; if Spark merges, its Java process must inherit the open files of these tables' locks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,11 +68,11 @@ class GoldJob:
     the lake says; `locks` are those of the tables. On an object store there is no such lock: let only one run there.
     """
 
-    def __init__(self, spark: Any, lake: Lake, locks: CommitLocks, *, merge: Merge = merge_rows) -> None:
+    def __init__(self, lake: Lake, locks: CommitLocks, merge: Merge = merge_rows) -> None:
         """Raises `LakehouseError` when it is not known whose gold it is."""
         if lake.cluster_id is None:
             raise LakehouseError(f"no cluster has landed in {lake.root} yet: gold is made of what has landed")
-        self._spark, self._lake, self._locks, self._merge = spark, lake, locks, merge
+        self._lake, self._locks, self._merge = lake, locks, merge
         self._run = f"gold/run {lake.cluster_id}"
         self._runs = CommitLocks(lake.folder, (self._run,))
         self._at: _Standing | None = None
@@ -142,7 +140,7 @@ class GoldJob:
             known.update(by_key)
         if rows:
             with self._locks.held(name):
-                self._merge(self._spark, self._lake, table, rows)
+                self._merge(self._lake, table, rows)
         return len(rows)
 
     def _standing(self) -> _Standing:

@@ -17,7 +17,7 @@ from deltalake.exceptions import DeltaError
 
 from lakehouse.checks import AtLeast
 from lakehouse.columns import Column
-from lakehouse.delta_tables import open_table, read
+from lakehouse.delta_tables import open_table, own_predicate, read
 from lakehouse.errors import LakehouseError, NotLanded
 from lakehouse.gold_tables import CLUSTER, GoldTableSpec
 from lakehouse.lake import Lake
@@ -107,12 +107,6 @@ def take_out(lake: Lake, table: GoldTableSpec) -> None:
 def table_ids(lake: Lake, tables: Sequence[GoldTableSpec]) -> dict[str, str]:
     """The Delta id of each table. Raises `NotLanded` when one is not there."""
     return {table.name: str(open_table(lake, table).metadata().id) for table in tables}
-
-
-def own_predicate(lake: Lake) -> str:
-    """SQL for the rows of the lake's cluster."""
-    quoted = str(lake.cluster_id).replace("'", "''")
-    return f"cluster_id = '{quoted}'"
 
 
 def _rows(lake: Lake, columns: list[str]) -> list[dict[str, object]]:

@@ -30,7 +30,7 @@ SHELLS: dict[str, tuple[str, ...]] = {
     ),
     "Spark and Delta": (
         "lakehouse/session.py", "lakehouse/verify.py", "lakehouse/maintain.py", "lakehouse/lake.py", "lakehouse/lake_snapshot.py", "lakehouse/proof_store.py",
-        "lakehouse/gold_merge.py", "lakehouse/gold_job.py", "lakehouse/gold_activity.py",
+        "lakehouse/gold_merge_spark.py", "lakehouse/gold_job.py", "lakehouse/gold_activity.py",
     ),
     "sockets": (
         "processors/snapshot_fetch.py",

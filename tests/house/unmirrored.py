@@ -3,6 +3,7 @@
 TESTED_ELSEWHERE: dict[str, str] = {
     "infra/__main__.py": "tests/unit/infra/test_supervisor.py",
     "lakehouse/errors.py": "tests/unit/infra/test_cli_history.py",
+    "lakehouse/gold_merge_spark.py": "tests/unit/lakehouse/test_gold_merge.py",
     "infra/demo/asked.py": "tests/integration/test_demo.py",
     "infra/demo/cluster.py": "tests/integration/test_demo.py",
     "infra/demo/faults.py": "tests/integration/test_demo.py",

@@ -1,38 +1,27 @@
 """
-Gold tables as they stand, for comparing one way of making them with another, and a merge without Java.
+Gold tables as they stand, for comparing one way of making them with another.
 
 Refuses to know what a table is about.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
-import pyarrow as pa
-
 from lakehouse.commit_lock import CommitLocks
-from lakehouse.delta_tables import open_table, read
+from lakehouse.delta_tables import read
 from lakehouse.gold_job import WRITTEN, GoldJob
-from lakehouse.gold_merge import merge_rows
+from lakehouse.gold_merge import Merge, merge_rows
 from lakehouse.gold_tables import GOLD_TABLES, GoldTableSpec
 from lakehouse.lake import Lake
 
 Row = Mapping[str, Any]
 
 
-def merge_without_java(spark: Any, lake: Lake, table: GoldTableSpec, rows: Sequence[Row]) -> None:
-    """What `gold_merge.merge_rows` does, by the Rust library: some tens of ms a table."""
-    new = pa.Table.from_pylist(list(rows), schema=table.schema)
-    same = " and ".join(f"old.{name} = new.{name}" for name in table.key)
-    merge = open_table(lake, table).merge(new, same, source_alias="new", target_alias="old")
-    merge.when_matched_update_all().when_not_matched_insert_all().execute()
-
-
-def job_of(lake: Lake, spark: Any = None) -> GoldJob:
-    """A gold job; without a session it merges without Java."""
-    locks = CommitLocks(lake.folder, [table.name for table in WRITTEN])
-    return GoldJob(spark, lake, locks, merge=merge_without_java if spark is None else merge_rows)
+def job_of(lake: Lake, merge: Merge = merge_rows) -> GoldJob:
+    """A gold job with locks of its own."""
+    return GoldJob(lake, CommitLocks(lake.folder, [table.name for table in WRITTEN]), merge)
 
 
 def bring_up(job: GoldJob) -> int:

@@ -1,31 +1,14 @@
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from infra import cli, cli_lake_gold
+from infra import cli
 from infra.problems import EXIT_DONE, EXIT_FAILED, EXIT_USAGE
-from lakehouse import gold_job
 from tests.support.judged_history import sound_history
 from tests.support.landed_log import append_to_bronze, command_records, lake_in, land, outcome_records
-from tests.support.made_gold import merge_without_java
 
 RECORDS = sound_history().records
-
-
-@pytest.fixture(autouse=True)
-def without_java(monkeypatch: pytest.MonkeyPatch) -> None:
-    """These tests are about words and exit codes; Spark's merge has tests of its own."""
-
-    @contextmanager
-    def no_session(verb: str, inherited_fds: object = ()) -> Iterator[Any]:
-        yield None
-
-    monkeypatch.setattr(cli_lake_gold, "spark_for", no_session)
-    monkeypatch.setattr(gold_job.GoldJob.__init__, "__kwdefaults__", {"merge": merge_without_java})
 
 
 def test_it_says_what_was_done_and_up_to_where_gold_speaks(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

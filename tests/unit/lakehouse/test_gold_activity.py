@@ -13,20 +13,6 @@ from lakehouse.gold_progress import Mark
 from tests.support.landed_log import lake_in
 
 
-class Session:
-    """The two words of a Spark session that the activity needs."""
-
-    def __init__(self) -> None:
-        self.sparkContext = self
-        self.pools: list[str] = []
-
-    def newSession(self) -> "Session":  # noqa: N802
-        return Session()
-
-    def setLocalProperty(self, name: str, value: str) -> None:  # noqa: N802
-        self.pools.append(value)
-
-
 def activity(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, steps: list[Any], done: threading.Event) -> GoldActivity:
     """One whose job does these steps, errors among them, and says when there are no more."""
 
@@ -40,7 +26,7 @@ def activity(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, steps: list[Any], 
         return found
 
     monkeypatch.setattr(gold_activity.GoldJob, "step", step)
-    return GoldActivity(Session(), lake_in(tmp_path), CommitLocks(None, []), 0.001)
+    return GoldActivity(lake_in(tmp_path), CommitLocks(None, []), 0.001)
 
 
 def test_runs_go_on_until_nothing_is_left_and_again_after_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

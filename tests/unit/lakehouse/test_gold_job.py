@@ -13,6 +13,8 @@ from lakehouse.errors import LakehouseError
 from lakehouse.gold_failovers import EVENT_KINDS
 from lakehouse.gold_fold import GoldFold, published_of
 from lakehouse.gold_job import GoldJob
+from lakehouse.gold_merge import merge_rows
+from lakehouse.gold_merge_spark import merge_in
 from lakehouse.gold_progress import GOLD_PROGRESS, read_mark
 from lakehouse.gold_rows import gold_rows
 from lakehouse.gold_tables import GOLD_BY_NAME, GoldTableSpec
@@ -20,7 +22,7 @@ from lakehouse.lake import Lake
 from lakehouse.tables import BY_NAME, DECISIONS
 from tests.support.control_history import CLUSTER, CLUSTER_ID, NAME, History
 from tests.support.landed_log import BEGAN_MS, Record, command_records, event_records, lake_in, land, outcome_records
-from tests.support.made_gold import Row, bring_up, job_of, merge_without_java, rows_of
+from tests.support.made_gold import Row, bring_up, job_of, rows_of
 from tests.unit.lakehouse.gold_cases import failed_over, other_cluster, wandering
 
 SEED = 4
@@ -141,16 +143,14 @@ def _job_that_dies(lake: Lake, merges: int, after_commit: bool) -> GoldJob:
     """One that ends at its merge number `merges`, before or after the commit."""
     done: list[str] = []
 
-    def merge(spark: Any, lake: Lake, table: GoldTableSpec, rows: Sequence[Row]) -> None:
+    def merge(lake: Lake, table: GoldTableSpec, rows: Sequence[Row]) -> None:
         if len(done) < merges or after_commit:
-            merge_without_java(spark, lake, table, rows)
+            merge_rows(lake, table, rows)
         if len(done) == merges:
             raise Died
         done.append(table.name)
 
-    job = job_of(lake)
-    job._merge = merge
-    return job
+    return job_of(lake, merge)
 
 
 def test_after_an_error_the_same_job_goes_on_from_what_the_lake_says(tmp_path: Path, whole: tuple[Path, dict[str, list[Row]]]) -> None:
@@ -158,7 +158,7 @@ def test_after_an_error_the_same_job_goes_on_from_what_the_lake_says(tmp_path: P
     job = _job_that_dies(lake, 3, True)
     with pytest.raises(Died):
         job.step()
-    job._merge = merge_without_java
+    job._merge = merge_rows
     assert bring_up(job) == len(HISTORY.records)
     assert rows_of(lake) == whole[1]
 
@@ -196,7 +196,7 @@ def test_what_was_thrown_away_is_made_again(
 def test_a_row_that_no_history_gives_goes_with_a_new_beginning(tmp_path: Path, half_made: Path, whole: tuple[Path, dict[str, list[Row]]]) -> None:
     lake = copy_of(half_made, tmp_path)
     odd = {**whole[1]["gold/refused_commands"][0], "offset": 10_000}
-    merge_without_java(None, lake, GOLD_BY_NAME["gold/refused_commands"], [odd])
+    merge_rows(lake, GOLD_BY_NAME["gold/refused_commands"], [odd])
     job = job_of(lake)
     job.forget()
     assert bring_up(job) == len(HISTORY.records)
@@ -268,8 +268,8 @@ def test_without_a_cluster_nothing_is_made(tmp_path: Path) -> None:
 @pytest.mark.spark
 def test_spark_merges_the_same_tables(tmp_path: Path, spark: Any, half_made: Path, whole: tuple[Path, dict[str, list[Row]]]) -> None:
     lake = copy_of(half_made, tmp_path)
-    assert 0 < bring_up(job_of(lake, spark)) < len(HISTORY.records)
+    assert 0 < bring_up(job_of(lake, merge_in(spark))) < len(HISTORY.records)
     assert rows_of(lake) == whole[1]
     shutil.rmtree(f"{lake.root}/gold")
-    assert bring_up(job_of(lake, spark)) == len(HISTORY.records)
+    assert bring_up(job_of(lake, merge_in(spark))) == len(HISTORY.records)
     assert rows_of(lake) == whole[1]

@@ -4,12 +4,10 @@ from typing import Any
 import pytest
 
 from lakehouse.delta_tables import ensure_tables, read
-from lakehouse.gold_merge import merge_rows
+from lakehouse.gold_merge import Merge, merge_rows
+from lakehouse.gold_merge_spark import merge_in
 from lakehouse.gold_tables import CONTROLLER_TERMS
 from tests.support.landed_log import lake_in
-
-pytestmark = pytest.mark.spark
-
 
 def term(number: int, cluster_id: str, to_offset: int | None = None) -> dict[str, Any]:
     return {
@@ -18,12 +16,14 @@ def term(number: int, cluster_id: str, to_offset: int | None = None) -> dict[str
     }  # fmt: skip
 
 
-def test_what_has_the_key_is_replaced_and_the_rest_added(tmp_path: Path, spark: Any) -> None:
+@pytest.mark.parametrize("by", ["rust", pytest.param("spark", marks=pytest.mark.spark)])
+def test_what_has_the_key_is_replaced_and_the_rest_added(tmp_path: Path, by: str, request: pytest.FixtureRequest) -> None:
+    merge: Merge = merge_in(request.getfixturevalue("spark")) if by == "spark" else merge_rows
     lakes = [lake_in(tmp_path), lake_in(tmp_path, "o'brien")]
     ensure_tables(lakes[0], [CONTROLLER_TERMS])
     for lake in lakes:
-        merge_rows(spark, lake, CONTROLLER_TERMS, [term(1, str(lake.cluster_id))])
-    merge_rows(spark, lakes[1], CONTROLLER_TERMS, [term(1, "o'brien", 2), term(2, "o'brien")])
-    merge_rows(spark, lakes[1], CONTROLLER_TERMS, [])
+        merge(lake, CONTROLLER_TERMS, [term(1, str(lake.cluster_id))])
+    merge(lakes[1], CONTROLLER_TERMS, [term(1, "o'brien", 2), term(2, "o'brien")])
+    merge(lakes[1], CONTROLLER_TERMS, [])
     assert read(lakes[0], CONTROLLER_TERMS).to_pylist() == [term(1, "cluster-1")]
     assert read(lakes[1], CONTROLLER_TERMS).to_pylist() == [term(1, "o'brien", 2), term(2, "o'brien")]
