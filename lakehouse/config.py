@@ -56,6 +56,8 @@ class LandConfig(BaseModel):
     """Pause between batches of bronze and of decisions; 0 is as fast as it can."""
     details_trigger_ms: int = Field(default=2_000, ge=0, le=600_000)
     """The same for all other silver tables."""
+    gold_every_s: int = Field(default=15, ge=0, le=86_400)
+    """How often the gold tables are brought up to what has landed, seconds; 0: never, `regent lake gold` does it."""
     offsets_per_batch: int = Field(default=20_000, ge=1, le=OFFSETS_PER_BATCH_MAX)
     lock_wait_ms: int = Field(default=60_000, ge=0)
     """How long to wait for the Java process of a killed predecessor to end."""

@@ -3,7 +3,8 @@ The landing job: Kafka -> Spark Structured Streaming -> Delta.
 
 Responsible for starting Spark, running two queries over all topics and stopping them:
 `first` appends bronze and decisions, `details` all other silver tables, so that a burst of broker
-events never delays the row a person waits for. Batches are appended by `lander`.
+events never delays the row a person waits for. Batches are appended by `lander`. Beside them gold is
+made of what has landed, in its own rhythm.
 Refuses to know what records mean.
 """
 
@@ -15,8 +16,8 @@ import shutil
 import signal
 import threading
 import time
-from collections.abc import Callable
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -27,6 +28,8 @@ from lakehouse.checkpoint import finished_offsets
 from lakehouse.commit_lock import LOCK_FOLDER, CommitLocks
 from lakehouse.config import LandConfig
 from lakehouse.errors import LakehouseError
+from lakehouse.gold_activity import GoldActivity
+from lakehouse.gold_job import WRITTEN as GOLD_WRITTEN
 from lakehouse.high_water import HighWater
 from lakehouse.kafka_settings import spark_options
 from lakehouse.lake import Lake
@@ -42,6 +45,7 @@ OWN_LOCK = ".landing.lock"
 """In the job's local folder: the status file and the checkpoint are one job's."""
 WATCH_S = 0.2
 STATUS_EVERY_S = 2.0
+GOLD_STOP_WAIT_S = 5.0
 ERROR_CHARS_MAX = 2_000
 
 
@@ -127,7 +131,7 @@ def _land_alone(config: LandConfig, stop: threading.Event, status: StatusFile, h
     if cluster_id is None:
         return
     lake, inherited = config.lake(cluster_id), [own]
-    locks = CommitLocks(lake.folder, [table.name for table in TABLES])
+    locks = CommitLocks(lake.folder, [table.name for table in (*TABLES, *GOLD_WRITTEN)])
     held.callback(locks.close)
     if lake.folder is not None:
         path = lake.folder / LOCK_FOLDER / f"land.{quote(cluster_id, safe='')}.lock"
@@ -149,10 +153,25 @@ def _land_alone(config: LandConfig, stop: threading.Event, status: StatusFile, h
             detailed=finished_offsets(config.checkpoint_of(DETAILS)),
         )
         tell(f"cluster {cluster_id}: starting queries")
-        _run_queries(spark, config, Lander(lake, marks, status, locks), status, stop, began)
+        with _gold_beside(config, lake, locks):
+            _run_queries(spark, config, Lander(lake, marks, status, locks), status, stop, began)
     finally:
         tell("stopping Spark")
         stop_session(spark)
+
+
+@contextmanager
+def _gold_beside(config: LandConfig, lake: Lake, locks: CommitLocks) -> Iterator[None]:
+    """Gold is made in here, unless it is not wanted; a run that is cut off at the end is made again."""
+    if not config.gold_every_s:
+        yield
+        return
+    gold = GoldActivity(lake, locks, config.gold_every_s)
+    gold.start()
+    try:
+        yield
+    finally:
+        gold.stop(GOLD_STOP_WAIT_S)
 
 
 def _cluster_of_log(config: LandConfig, stop: threading.Event, tell: Callable[[str], None]) -> str | None:
