@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import datetime
 import json
+import os
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,10 @@ def add_arguments(parser: argparse.ArgumentParser, verb: str) -> None:
                             **({"nargs": "?"} if verb == "history" else {}))
     if verb == "explain":
         parser.add_argument("epoch", metavar="EPOCH", nargs="?", type=int, help="only the election that began this epoch")
+    if verb == "verify":
+        parser.add_argument("--from", dest="first", metavar="OFFSET|TIME", help="fold from here on, from the kept state below it (default: all of history)")
+        parser.add_argument("--to", dest="last", metavar="OFFSET|TIME", help="fold up to and with this command (default: the last landed one)")
+        parser.add_argument("--from-start", action="store_true", help="fold everything again, also what an earlier proof knows byte for byte")
     if verb == "state":
         parser.add_argument("--at", metavar="OFFSET|TIME", help="offset of a command, or ISO time in UTC (default: now)")
 
@@ -84,14 +89,33 @@ def _verify(lake: Any, arguments: argparse.Namespace) -> int:
     from lakehouse import verify
     from lakehouse.session import SparkSettings
 
+    scope = verify.Scope(*verified_between(lake, arguments.first, arguments.last), arguments.from_start)
     java, jars = find_java(), jar_store.check("spark")
     with tempfile.TemporaryDirectory(prefix="regent-verify-") as scratch:
         noise = Path(scratch) / "spark.log"
-        settings = SparkSettings(jars, Path(scratch), java_home=java.home, jvm_log=noise)
-        with waiting.told("Spark starts and folds every landed command, some tens of seconds and more with the history"):
-            verdict = verify.verify(lake, settings)
+        settings = SparkSettings(jars, Path(scratch), java_home=java.home, cores=os.cpu_count() or 1, jvm_log=noise)
+        with waiting.told("Spark starts and folds what was not proven yet, some tens of seconds and more with a long history"):
+            verdict = verify.verify(lake, settings, scope)
     _show(verdict.as_dict(), verdict.text(), arguments)
     return verdict.exit_code
+
+
+def verified_between(lake: Any, first: str | None, last: str | None) -> tuple[int | None, int | None]:
+    """--from and --to as offsets; a time means the first command from then on, or the last one until then."""
+    from lakehouse.errors import NotLanded
+    from lakehouse.state_at import last_offset_at
+
+    begin, end = moment_of(first, "--from"), moment_of(last, "--to")
+    if "at_ms" in begin:
+        try:
+            begin = {"offset": last_offset_at(lake, begin["at_ms"] - 1) + 1}
+        except NotLanded:  # Before the first command.
+            begin = {"offset": 0}
+    if "at_ms" in end:
+        end = {"offset": last_offset_at(lake, end["at_ms"])}
+    if "offset" in begin and "offset" in end and begin["offset"] > end["offset"]:
+        raise Problem(f"--from {first} lies behind --to {last}", "Name an earlier --from or a later --to.", EXIT_USAGE)
+    return begin.get("offset"), end.get("offset")
 
 
 _ANSWERS = {"explain": _explain, "history": _history, "state": _state, "verify": _verify}

@@ -1,181 +1,219 @@
 """
-History folded once more, and compared with what was published (P apart from its Spark types).
+History folded once more, range by range, and compared with what was published (P apart from its Arrow types).
 
-Responsible for the two functions that Spark runs in its workers over Arrow batches: one folds
-commands in the order of offsets, one reads outcomes. Both report trouble as rows, so that the
-report names offsets. Refuses to hold a rule: it uses the fold of the controllers.
+Responsible for the function that Spark runs in its workers over Arrow batches: it folds commands in the order of offsets
+from a state that was kept, beside what was published about them. Trouble is told with its offset.
+Refuses to hold a rule: it uses the fold of the controllers.
 """
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from hashlib import sha256
+from itertools import groupby
+from operator import itemgetter
+from typing import Any
 
+import msgspec
 import pyarrow as pa
+from msgspec import Struct
 
-from events import codec
-from events.outcomes import Outcome
 from lakehouse.invariant_rows import Decided
-from lakehouse.invariants import OF_DECISIONS, Watch
-from processors import canonical
+from lakehouse.invariants import OF_DECISIONS, Watch, carried_from_json, carried_to_json
+from lakehouse.landed_pieces import outcome_hash
+from processors import snapshot_codec
 from processors.fold import Folder, ReleaseTooOld
 
-ROWS_PER_ARROW_BATCH = 2_000
+PROBLEMS_TOLD_MAX = 20
+"""Of one range; more of them say nothing new."""
+REFUSED_UNREAD = frozenset({"UNREADABLE", "UNKNOWN_SCHEMA"})
 
-FOLDED_SCHEMA = pa.schema(
-    [
-        pa.field("offset", pa.int64(), nullable=False),
-        pa.field("digest", pa.string()),
-        pa.field("outcome_hash", pa.string()),
-        pa.field("refusal", pa.string()),
-        pa.field("problem", pa.string()),
-        pa.field("missing_from", pa.int64()),
-    ]
-)
-PUBLISHED_SCHEMA = pa.schema(
-    [
-        pa.field("log_offset", pa.int64(), nullable=False),
-        pa.field("offset", pa.int64()),
-        pa.field("digest", pa.string()),
-        pa.field("outcome_hash", pa.string()),
-        pa.field("publisher", pa.string()),
-        pa.field("problem", pa.string()),
-    ]
-)
-FOLDED_COLUMNS = (
-    "offset long, digest string, outcome_hash string, refusal string, problem string, "
-    "missing_from long"
-)
-PUBLISHED_COLUMNS = (
-    "log_offset long, offset long, digest string, outcome_hash string, publisher string, "
-    "problem string"
-)
+# What an entry is, in the order in which those of one offset are taken.
+BEGIN, COMMAND, SAID = 0, 1, 2
+
+TOLD_SCHEMA = pa.schema([pa.field("told", pa.binary(), nullable=False), pa.field("state", pa.binary())])
+TOLD_COLUMNS = "told binary, state binary"
+
+Entry = tuple[int, int, int, bytes | None, str | None, str | None, str | None]
+"""First offset of the run of ranges that are folded in one go, offset, what it is, value, digest, outcome hash, publisher."""
 
 
-@dataclass(frozen=True, slots=True)
-class Folded:
-    """What folding one record gave; without a digest when it could not be folded."""
+class RangeTold(Struct):
+    """What folding one range of commands gave. Offsets are those of the command log."""
 
-    offset: int
+    first: int
+    last: int
+    """The last one that was folded; `first` - 1 when none was."""
+    before: str = ""
+    """Names the state in which it began; empty when that could not be read."""
+    after: str = ""
+    """Names the state behind its last command; empty unless the whole range was folded."""
+    commands: int = 0
+    compared: int = 0
+    unreadable: int = 0
+    mismatches: int = 0
+    first_mismatch: int | None = None
+    proven: int = -1
+    """The last offset below any mismatch whose folded digest equals a published one; -1 when there is none."""
     digest: str | None = None
-    outcome_hash: str | None = None
-    refusal: str | None = None
-    problem: str | None = None
-    missing_from: int | None = None
-    """First of the records that are missing right before this one."""
+    """At `proven`."""
+    unsaid: int = 0
+    """Folded commands of which nothing was published, in all."""
+    unsaid_after: int = 0
+    """The same, above `proven`."""
+    publishers: tuple[str, ...] = ()
+    problems: tuple[tuple[int, str], ...] = ()
+
+    @property
+    def is_sound(self) -> bool:
+        """All of it was folded, its last digest was published, nothing is wrong with it."""
+        return bool(self.after) and self.proven == self.last and self.first_mismatch is None and not self.problems
 
 
-def refold(records: Iterable[tuple[int, bytes | None]]) -> Iterator[Folded]:
+class KeptState(Struct, array_like=True):
+    """What a fold goes on from: the folder, and what the invariants know."""
+
+    snapshot: bytes
+    carried: bytes
+
+
+def prove(entries: Iterable[Entry], size: int) -> Iterator[tuple[RangeTold, bytes | None]]:
     """
-    Fold commands that ascend by offset.
+    Fold runs of ranges of `size` commands each; entries ascend by start, offset and what they are.
 
-    A broken invariant (`invariants.OF_DECISIONS`), a record that landed twice and a digest that its
-    issuer saw otherwise are problems at their offset. After a hole, or bytes that this release
-    cannot know, nothing is folded any more; further holes are still told.
+    A run that does not start at 0 begins with a kept state (`BEGIN`), and its first range is told to have begun in no
+    state when there is none or it cannot be read. Each range is told with the state behind it, None unless it is sound.
     """
-    folder, watch = Folder(), Watch(OF_DECISIONS)
-    folds, last, taken = True, -1, None
-    for offset, value in records:
-        if offset == last:
-            yield Folded(offset, problem="landed twice" if value == taken else "landed twice, with other bytes")
-            continue
-        if offset > last + 1:
-            folds = False
-            yield Folded(offset, missing_from=last + 1)
-        last, taken = offset, value
-        if folds:
-            try:
-                yield _folded(folder, watch, offset, value or b"")
-            except ReleaseTooOld as error:
-                folds = False
-                yield Folded(offset, problem=str(error))
+    for start, own in groupby(entries, itemgetter(0)):
+        yield from _Run(start, size).told(own)
 
 
-def _folded(folder: Folder, watch: Watch, offset: int, value: bytes) -> Folded:
-    applied = folder.apply(offset, value)
-    outcome = applied.outcome
-    broken = watch.note(Decided(offset, applied.record, outcome))
-    problems = [": ".join(filter(None, (one.broker_name, one.said))) for one in broken]
-    if applied.digest_agrees is False:
-        assert applied.record is not None
-        problems.append(f"its issuer had another digest after offset {applied.record.envelope.applied_offset}")
-    return Folded(
-        offset,
-        outcome.digest.hex(),
-        outcome_hash(outcome),
-        outcome.refusal,
-        "; ".join(problems) or None,
-    )
+class _Run:
+    """Consecutive ranges, folded in one go."""
+
+    def __init__(self, start: int, size: int) -> None:
+        self._size = size
+        self._folder: Folder | None = None
+        self._watch = Watch(OF_DECISIONS)
+        if start == 0:
+            self._folder = Folder()
+        self._range = RangeTold(start, start - 1, "" if start else state_name(packed(Folder(), self._watch)))
+
+    def told(self, entries: Iterable[Entry]) -> Iterator[tuple[RangeTold, bytes | None]]:
+        for offset, same in groupby(entries, itemgetter(1)):
+            if offset >= self._range.first + self._size:
+                yield self._closed(offset // self._size * self._size)
+            self._take(offset, list(same))
+            if (offset + 1) % self._size == 0 and self._range.commands and self._range.last == offset:
+                yield self._closed(offset + 1)
+        if self._range.commands or self._range.problems or self._range.first_mismatch is not None:
+            yield self._range, None
+
+    def _take(self, offset: int, entries: list[Entry]) -> None:
+        folded: tuple[str, str] | None = None
+        taken = None
+        for entry in entries:
+            if entry[2] == BEGIN:
+                self._begin(offset, entry[3] or b"")
+            elif entry[2] == COMMAND and taken is None:
+                taken = entry
+                folded = self._folded(offset, entry[3] or b"")
+            elif entry[2] == COMMAND and taken is not None:
+                self._problem(offset, "landed twice" if entry[3] == taken[3] else "landed twice, with other bytes")
+        said = [entry for entry in entries if entry[2] == SAID]
+        if folded is not None:
+            self._compare(offset, folded, said)
+        elif taken is None and self._folder is not None and offset == self._folder.offset:
+            # What was published for the very state in which the run begins.
+            self._note_difference(offset, any(one[4] != self._folder.digest.hex() for one in said))
+
+    def _begin(self, offset: int, state: bytes) -> None:
+        try:
+            plain = zlib.decompress(state)
+            kept = msgspec.msgpack.decode(plain, type=KeptState)
+            folder = snapshot_codec.load(kept.snapshot)
+            self._watch = Watch(OF_DECISIONS, carried_from_json(kept.carried))
+        except (zlib.error, msgspec.MsgspecError, snapshot_codec.SnapshotError):
+            return
+        if folder.offset == offset:
+            self._folder, self._range.before = folder, state_name(plain)
+
+    def _folded(self, offset: int, value: bytes) -> tuple[str, str] | None:
+        """Digest and outcome hash; None when it could not be folded: after a hole nothing is folded any more."""
+        folder, tally = self._folder, self._range
+        if folder is None or offset != folder.next_offset:
+            self._folder = None
+            return None
+        try:
+            applied = folder.apply(offset, value)
+        except ReleaseTooOld as error:
+            self._folder = None
+            self._problem(offset, str(error))
+            return None
+        outcome = applied.outcome
+        for one in self._watch.note(Decided(offset, applied.record, outcome)):
+            self._problem(offset, ": ".join(filter(None, (one.broker_name, one.said))))
+        if applied.digest_agrees is False:
+            assert applied.record is not None
+            self._problem(offset, f"its issuer had another digest after offset {applied.record.envelope.applied_offset}")
+        tally.last, tally.commands = offset, tally.commands + 1
+        tally.unreadable += outcome.refusal in REFUSED_UNREAD
+        return outcome.digest.hex(), outcome_hash(outcome)
+
+    def _compare(self, offset: int, folded: tuple[str, str], said: list[Entry]) -> None:
+        """Readers drop repeats by offset, but a repeat that says something else differs too."""
+        tally = self._range
+        if not said:
+            tally.unsaid, tally.unsaid_after = tally.unsaid + 1, tally.unsaid_after + 1
+            return
+        tally.compared += 1
+        for one in said:
+            if one[6] not in tally.publishers:
+                tally.publishers = tuple(sorted((*tally.publishers, one[6] or "")))
+        self._note_difference(offset, any((one[4], one[5]) != folded for one in said))
+        if tally.first_mismatch is None:
+            tally.proven, tally.digest, tally.unsaid_after = offset, folded[0], 0
+
+    def _note_difference(self, offset: int, differs: bool) -> None:
+        tally = self._range
+        tally.mismatches += differs
+        if differs and tally.first_mismatch is None:
+            tally.first_mismatch = offset
+
+    def _problem(self, offset: int, text: str) -> None:
+        if len(self._range.problems) < PROBLEMS_TOLD_MAX:
+            self._range.problems = (*self._range.problems, (offset, text))
+
+    def _closed(self, next_first: int) -> tuple[RangeTold, bytes | None]:
+        """The range that is at its end; the next one begins where it ended."""
+        tally, state = self._range, None
+        if self._folder is not None and self._folder.next_offset == tally.first + self._size:
+            plain = packed(self._folder, self._watch)
+            tally.after = state_name(plain)
+            state = zlib.compress(plain) if tally.is_sound else None
+        self._range = RangeTold(next_first, next_first - 1, tally.after)
+        return tally, state
 
 
-def outcome_hash(outcome: Outcome) -> str:
-    """Names the content of an outcome, published or folded: what it says before its digest."""
-    return sha256(canonical.outcome_text(outcome).encode("ascii")).hexdigest()[:32]
+def packed(folder: Folder, watch: Watch) -> bytes:
+    """A state to go on from, as bytes; equal states give equal bytes."""
+    kept = KeptState(snapshot_codec.dump(folder), carried_to_json(watch.carried))
+    return msgspec.msgpack.encode(kept)
 
 
-def fold_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """`refold` for `mapInArrow`: columns offset and value in, `FOLDED_SCHEMA` out."""
-    rows = (
-        [f.offset, f.digest, f.outcome_hash, f.refusal, f.problem, f.missing_from]
-        for f in refold(_pairs(batches))
-    )
-    return _in_batches(rows, FOLDED_SCHEMA)
+def state_name(plain: bytes) -> str:
+    """Names a packed state."""
+    return sha256(plain).hexdigest()
 
 
-def publish_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Outcomes for `mapInArrow`: columns offset and value in, `PUBLISHED_SCHEMA` out."""
-    return _in_batches(_all_published(_pairs(batches)), PUBLISHED_SCHEMA)
+def prove_batches(batches: Iterable[pa.RecordBatch], size: int) -> Iterator[pa.RecordBatch]:
+    """`prove` for `mapInArrow`: the columns of an `Entry` in, `TOLD_SCHEMA` out."""
+    for told, state in prove(_entries(batches), size):
+        columns = [pa.array([value], pa.binary()) for value in (msgspec.msgpack.encode(told), state)]
+        yield pa.RecordBatch.from_arrays(columns, schema=TOLD_SCHEMA)
 
 
-def _all_published(records: Iterable[tuple[int, bytes | None]]) -> Iterator[list[object]]:
-    """Outcomes that ascend by offset, with the holes between them; their log may begin anywhere."""
-    last, taken = None, None
-    for offset, value in records:
-        if last is not None and offset > last + 1:
-            hole = f"{last + 1} to {offset - 1}" if offset > last + 2 else str(last + 1)
-            yield [offset, None, None, None, None, f"{hole} right before it never landed"]
-        if offset == last and value != taken:
-            yield [offset, None, None, None, None, "landed twice, with other bytes"]
-        last, taken = offset, value
-        yield _published(offset, value)
-
-
-def _published(log_offset: int, value: bytes | None) -> list[object]:
-    try:
-        outcome = codec.decode(value or b"")
-    except codec.CodecError as error:
-        return [log_offset, None, None, None, None, f"unreadable: {type(error).__name__}: {error}"]
-    if not isinstance(outcome, Outcome):
-        return [log_offset, None, None, None, None, f"unreadable: a {type(outcome).__name__}, no outcome"]
-    return [
-        log_offset,
-        outcome.command_offset,
-        outcome.digest.hex(),
-        outcome_hash(outcome),
-        outcome.publisher,
-        None,
-    ]
-
-
-def _pairs(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, bytes | None]]:
+def _entries(batches: Iterable[pa.RecordBatch]) -> Iterator[Any]:
     for batch in batches:
-        columns = (batch.column(name).to_pylist() for name in ("offset", "value"))
-        yield from zip(*columns, strict=True)
-
-
-def _in_batches(rows: Iterable[list[object]], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    gathered: list[list[object]] = []
-    for row in rows:
-        gathered.append(row)
-        if len(gathered) == ROWS_PER_ARROW_BATCH:
-            yield _batch(gathered, schema)
-            gathered = []
-    if gathered:
-        yield _batch(gathered, schema)
-
-
-def _batch(rows: list[list[object]], schema: pa.Schema) -> pa.RecordBatch:
-    columns = zip(*rows, strict=True)
-    arrays = [pa.array(column, field.type) for column, field in zip(columns, schema, strict=True)]
-    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+        yield from zip(*(batch.column(place).to_pylist() for place in range(batch.num_columns)), strict=True)

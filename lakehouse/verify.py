@@ -1,96 +1,56 @@
 """
 The proof: Spark folds the landed commands, and gets the digests that controllers published.
 
-Responsible for the Spark plan, for comparing, and for the verdict with the offsets in it.
+Responsible for the Spark plan. What must be folded, and what it proves, is `proof_plan`'s; the fold itself is `refold`'s.
 Refuses to hold a rule and to believe a table: it starts from the bytes in bronze.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
+import msgspec
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from events.topics import COMMANDS_TOPIC, OUTCOMES_TOPIC
+from lakehouse import proof_store
 from lakehouse.delta_tables import active_files, read
 from lakehouse.errors import LakehouseError, NotLanded
-from lakehouse.lake import Lake
-from lakehouse.refold import FOLDED_COLUMNS, PUBLISHED_COLUMNS, fold_batches, publish_batches
+from lakehouse.lake import Lake, spark_path
+from lakehouse.landed_pieces import NAMED_COLUMNS, PUBLISHED_COLUMNS, name_batches, publish_batches
+from lakehouse.proof_plan import PROBLEMS_SHOWN_MAX, Asked, Landed, Plan, Said, misbegun, plan, to_keep, verdict
+from lakehouse.refold import BEGIN, COMMAND, SAID, TOLD_COLUMNS, RangeTold, prove_batches
 from lakehouse.session import SparkSettings, build_session, stop_session
 from lakehouse.tables import BRONZE, BY_NAME
+from lakehouse.verdict import Verdict
 
-PROBLEMS_SHOWN_MAX = 20
+RANGE_RECORDS = 100_000
+"""Some seconds of folding; a state is kept behind each range of so many commands."""
 ERROR_CHARS_MAX = 500
 MASTER_ROLE = "MASTER"
 BRONZE_FILE_COLUMNS = "partition int, offset long, value binary"
+ENTRY_COLUMNS = ("start", "offset", "what", "value", "digest", "outcome_hash", "publisher")
+PARTITIONS_PER_CORE = 4
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    """
-    What the comparison found; offsets are those of `regent.commands` unless said otherwise.
+@dataclasses.dataclass(frozen=True, slots=True)
+class Scope:
+    """What is to be proven: offsets of commands, both included, None for the ends of history."""
 
-    `verified_up_to` is the last offset whose folded digest equals a published one: digests are
-    chained, so this proves every command up to it. -1 proves nothing.
-    """
-
-    verified_up_to: int
-    digest: str | None
-    commands: int
-    compared: int
-    unproven: int
-    """Folded commands above `verified_up_to` whose outcome has not landed yet."""
-    first_mismatch: int | None = None
-    mismatches: int = 0
-    publishers: list[str] = field(default_factory=list)
-    unreadable: int = 0
-    """Commands that the fold refused unread; they are part of history."""
-    missing: list[list[int]] = field(default_factory=list)
-    """Ranges of offsets, both ends included, that are not in bronze."""
-    problems: list[str] = field(default_factory=list)
-
-    @property
-    def exit_code(self) -> int:
-        """0 when all that was published is proven, else 1."""
-        wrong = self.first_mismatch is not None or self.problems or self.missing
-        return 1 if wrong or self.verified_up_to < 0 else 0
-
-    def as_dict(self) -> dict[str, Any]:
-        """For `--json`."""
-        return {**dataclasses.asdict(self), "exit_code": self.exit_code}
-
-    def text(self) -> str:
-        """For people; the first line is the verdict."""
-        lines = [self._headline()]
-        lines += [f"  missing in bronze: {_range(first, last)}" for first, last in self.missing]
-        lines += [f"  {problem}" for problem in self.problems]
-        if self.unreadable and self.first_mismatch is None:
-            lines.append(f"  {self.unreadable} commands were refused unread, as published")
-        if self.unproven:
-            lines.append(f"  {self.unproven} commands are folded, their outcomes have not landed")
-        return "\n".join(lines)
-
-    def _headline(self) -> str:
-        if self.first_mismatch is not None:
-            return (
-                f"NOT VERIFIED: history differs from what was published at offset "
-                f"{self.first_mismatch}; equal up to {self.verified_up_to}"
-            )
-        if self.exit_code:
-            return f"NOT VERIFIED: equal up to offset {self.verified_up_to}"
-        publishers = ", ".join(self.publishers)
-        return (
-            f"verified up to offset {self.verified_up_to}: {self.commands} commands folded in "
-            f"Spark, {self.compared} digests published by {publishers} are equal, last "
-            f"{str(self.digest)[:16]}…"
-        )
+    first: int | None = None
+    last: int | None = None
+    from_start: bool = False
+    """Fold everything again, whatever was proven earlier."""
+    range_records: int = RANGE_RECORDS
 
 
-def verify(lake: Lake, settings: SparkSettings) -> Verdict:
+def verify(lake: Lake, settings: SparkSettings, scope: Scope = Scope()) -> Verdict:
     """
     Start Spark, fold and compare, stop Spark. Takes half a minute at least.
 
@@ -98,12 +58,12 @@ def verify(lake: Lake, settings: SparkSettings) -> Verdict:
     """
     spark = build_session(settings, "regent-verify")
     try:
-        return verify_in(spark, lake)
+        return verify_in(spark, lake, scope)
     finally:
         stop_session(spark)
 
 
-def verify_in(spark: Any, lake: Lake) -> Verdict:
+def verify_in(spark: Any, lake: Lake, scope: Scope = Scope()) -> Verdict:
     """The same in a session that is there already."""
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
@@ -112,9 +72,9 @@ def verify_in(spark: Any, lake: Lake) -> Verdict:
     if not files[COMMANDS_TOPIC]:
         raise NotLanded(f"no commands have landed in {lake.root}: has `regent land` run?")
     try:
-        return _verdict(spark, lake, files, [])
+        return _Proof(spark, lake, files, scope).run([])
     except (PySparkException, Py4JError) as error:
-        damaged = {path for paths in files.values() for path in paths if not _opens(path)}
+        damaged = {path for paths in files.values() for path in paths if lake.folder is not None and not _opens(path)}
         if not damaged:
             reason = str(error).strip().splitlines()[0][:ERROR_CHARS_MAX]
             raise LakehouseError(f"bronze in {lake.root} cannot be folded: {reason}") from error
@@ -123,29 +83,145 @@ def verify_in(spark: Any, lake: Lake) -> Verdict:
     told = [f"file {path} of bronze is damaged" for path in sorted(damaged)]
     if not whole[COMMANDS_TOPIC]:
         raise LakehouseError("; ".join(told))
-    return _verdict(spark, lake, whole, told)
+    return _Proof(spark, lake, whole, scope).run(told)
 
 
-def _verdict(
-    spark: Any, lake: Lake, files: Mapping[str, list[str]], told: list[str]
-) -> Verdict:
-    folded = _records(spark, files[COMMANDS_TOPIC]).mapInArrow(fold_batches, FOLDED_COLUMNS)
-    published = _published(spark, files[OUTCOMES_TOPIC])
-    joined = _joined(folded.cache(), published.cache())
-    try:
-        found = _told(folded, published)
-        problems = [*told, *(row["problem"] for row in found if row["problem"])]
-        missing = [
-            [row["missing_from"], row["offset"] - 1]
-            for row in found
-            if row["missing_from"] is not None
-        ]
-        verdict = _compared(joined.cache())
-        problems += two_masters(lake)
-        return dataclasses.replace(verdict, missing=missing, problems=problems)
-    finally:
-        for frame in (joined, folded, published):
-            frame.unpersist()
+class _Proof:
+    """One proof over the files that make up bronze now."""
+
+    def __init__(self, spark: Any, lake: Lake, files: Mapping[str, Sequence[str]], scope: Scope) -> None:
+        self._spark, self._lake, self._scope, self._size = spark, lake, scope, scope.range_records
+        self._records = {topic: _records(spark, paths) for topic, paths in files.items()}
+        self._partitions = PARTITIONS_PER_CORE * spark.sparkContext.defaultParallelism
+
+    def run(self, problems: list[str]) -> Verdict:
+        offsets = {topic: _offsets(frame) for topic, frame in self._records.items()}
+        ends = {topic: int(found[-1]) + 1 if len(found) else 0 for topic, found in offsets.items()}
+        asked = self._asked(ends[COMMANDS_TOPIC])
+        landed = self._landed(ends)
+        published = self._published(sorted(landed.unknown_pieces)).cache()
+        said = _said(published, self._size)
+        problems += _troubles(offsets[OUTCOMES_TOPIC], published)
+        told, states, made = self._folded(landed, asked, said, published)
+        commands = offsets[COMMANDS_TOPIC]
+        missing = [(a, b) for a, b in _holes(commands, made.wanted[0] * self._size) if a <= asked.last]
+        found = verdict(landed, made, told, missing=missing)
+        found = dataclasses.replace(
+            found, problems=[*problems, *found.problems, *two_masters(self._lake)][:PROBLEMS_SHOWN_MAX],
+            not_kept=self._keep(landed, made, told, said, states),
+        )  # fmt: skip
+        published.unpersist()
+        return found
+
+    def _asked(self, end: int) -> Asked:
+        scope = self._scope
+        if end == 0:
+            raise NotLanded(f"no commands have landed in {self._lake.root}: has `regent land` run?")
+        first, last = scope.first or 0, end - 1 if scope.last is None else scope.last
+        if max(first, last) >= end:
+            raise NotLanded(f"command {max(first, last)} has not landed: last {end - 1}")
+        return Asked(first, last, everything=scope.from_start or scope.first is not None or scope.last is not None)
+
+    def _landed(self, ends: Mapping[str, int]) -> Landed:
+        """Names of the bytes of whole pieces, and what was proven of them."""
+        from pyspark.sql import functions as F
+
+        whole = {topic: end // self._size for topic, end in ends.items()}
+        names: dict[tuple[str, int], str] = {}
+        if any(whole.values()):
+            number = F.expr(f"offset div {self._size}")
+            each = [
+                frame.select(F.lit(topic).alias("topic"), number.alias("number"), "offset", "value").where(F.col("number") < whole[topic])
+                for topic, frame in self._records.items()
+            ]
+            placed = each[0].unionAll(each[1]).repartition(self._beside(sum(whole.values())), "topic", "number")
+            named = placed.sortWithinPartitions("topic", "number", "offset").mapInArrow(name_batches, NAMED_COLUMNS)
+            names = {(row["topic"], row["number"]): row["bytes_name"] for row in named.collect() if row["records"] == self._size}
+        kept = proof_store.kept(self._lake, self._size)
+        if self._scope.from_start:  # States may be begun with, for each is proven again; what outcomes are about is read.
+            kept = {key: piece for key, piece in kept.items() if piece.topic == COMMANDS_TOPIC}
+        return Landed(self._size, names, kept, -(-ends[OUTCOMES_TOPIC] // self._size))
+
+    def _beside(self, pieces: int) -> int:
+        """How many of so many pieces are worked on beside one another: an empty task costs some ms too."""
+        return max(1, min(self._partitions, pieces))
+
+    def _published(self, pieces: Sequence[int]) -> Any:
+        """What these pieces of the outcomes say."""
+        from pyspark.sql import functions as F
+
+        number = F.expr(f"offset div {self._size}")
+        placed = self._records[OUTCOMES_TOPIC].where(number.isin(list(pieces))).repartition(self._beside(len(pieces)), number)
+        return placed.sortWithinPartitions("offset").mapInArrow(publish_batches, PUBLISHED_COLUMNS)
+
+    def _folded(
+        self, landed: Landed, asked: Asked, said: Mapping[int, Said], published: Any
+    ) -> tuple[dict[int, RangeTold], dict[int, bytes], Plan]:
+        """Fold; again from further below as long as a kept state turns out to be of another history."""
+        distrusted: set[int] = set()
+        while True:
+            made = plan(landed, asked, said, distrusted)
+            told, states = self._fold(landed, made, published)
+            wrong = misbegun(landed, made, told)
+            if not wrong:
+                return told, states, made
+            distrusted |= wrong
+
+    def _fold(self, landed: Landed, made: Plan, published: Any) -> tuple[dict[int, RangeTold], dict[int, bytes]]:
+        if not made.folded:
+            return {}, {}
+        more = sorted(made.pieces - landed.unknown_pieces)
+        entries = self._entries(made, published.unionAll(self._published(more)) if more else published)
+        runs = len(set(made.starts.values()))
+        placed = entries.repartition(1 if runs == 1 else max(self._partitions, PARTITIONS_PER_CORE * runs), "start")
+        sorted_ = placed.sortWithinPartitions("start", "offset", "what")
+        rows = sorted_.mapInArrow(partial(prove_batches, size=self._size), TOLD_COLUMNS).collect()
+        told = [msgspec.msgpack.decode(row["told"], type=RangeTold) for row in rows]
+        by_number = {one.first // self._size: one for one in told}
+        states = {one.first // self._size: bytes(row["state"]) for one, row in zip(told, rows, strict=True) if row["state"] is not None}
+        return by_number, states
+
+    def _entries(self, made: Plan, published: Any) -> Any:
+        """Commands, what was published of them, and the states that runs begin with (`refold.Entry`)."""
+        from pyspark.sql import functions as F
+
+        size, none = self._size, F.lit(None)
+        first_of = F.create_map(*(F.lit(value).cast("long") for pair in made.starts.items() for value in pair))
+        start = first_of[F.expr(f"offset div {size}")] * F.lit(size)
+        if made.boundary is not None:
+            start = F.when(F.col("offset") == made.boundary * size - 1, F.lit(made.boundary * size)).otherwise(start)
+        text = none.cast("string")
+        commands = self._records[COMMANDS_TOPIC].where(F.col("offset") <= made.asked.last).select(
+            start.cast("long").alias("start"), "offset", F.lit(COMMAND).alias("what"), "value",
+            text.alias("digest"), text.alias("outcome_hash"), text.alias("publisher"),
+        )  # fmt: skip
+        if made.boundary is not None:
+            commands = commands.where(F.col("offset") >= made.boundary * size)
+        outcomes = published.where("offset is not null").select(
+            start.cast("long").alias("start"), "offset", F.lit(SAID).alias("what"), none.cast("binary").alias("value"),
+            "digest", "outcome_hash", "publisher",
+        )  # fmt: skip
+        return commands.unionAll(outcomes).where("start is not null").unionAll(self._begins(made))
+
+    def _begins(self, made: Plan) -> Any:
+        packed = proof_store.states(self._lake, self._size, COMMANDS_TOPIC, (r - 1 for r in made.begins))
+        count, first = len(packed), [(number + 1) * self._size for number in packed]
+        columns = {
+            "start": pa.array(first, pa.int64()), "offset": pa.array([one - 1 for one in first], pa.int64()),
+            "what": pa.array([BEGIN] * count, pa.int32()), "value": pa.array(packed.values(), pa.binary()),
+            **{name: pa.nulls(count, pa.string()) for name in ENTRY_COLUMNS[4:]},
+        }  # fmt: skip
+        return self._spark.createDataFrame(pa.table(columns))
+
+    def _keep(
+        self, landed: Landed, made: Plan, told: Mapping[int, RangeTold], said: Mapping[int, Said], states: Mapping[int, bytes]
+    ) -> str | None:
+        """Keep what was proven; why not, when that fails: who may only read the lake can still verify."""
+        try:
+            proof_store.keep(self._lake, self._size, to_keep(landed, made, told, said), states, datetime.now(UTC))
+        except LakehouseError as error:
+            return str(error)
+        return None
 
 
 def _opens(path: str) -> bool:
@@ -156,88 +232,54 @@ def _opens(path: str) -> bool:
     return True
 
 
-def _records(spark: Any, files: list[str]) -> Any:
+def _records(spark: Any, files: Sequence[str]) -> Any:
     """
-    Records of partition 0 in one Spark partition, by offset.
+    Records of partition 0.
 
     Read from the table's files and not through the table: whoever changes a file changes its
     size too, and the verdict must name a record, not a file.
     """
-    found = spark.read.schema(BRONZE_FILE_COLUMNS).parquet(*files).where("partition = 0")
-    return found.select("offset", "value").coalesce(1).sortWithinPartitions("offset")
-
-
-def _published(spark: Any, files: list[str]) -> Any:
     if not files:
-        return spark.createDataFrame([], PUBLISHED_COLUMNS)
-    return _records(spark, files).mapInArrow(publish_batches, PUBLISHED_COLUMNS)
+        return spark.createDataFrame([], "offset long, value binary")
+    paths = [spark_path(path) for path in files]
+    return spark.read.schema(BRONZE_FILE_COLUMNS).parquet(*paths).where("partition = 0").select("offset", "value")
 
 
-def _compared(joined: Any) -> Verdict:
-    """The verdict: first where history differs, then how far it is proven below that."""
+def _offsets(frame: Any) -> np.ndarray[Any, Any]:
+    """Every offset that landed, ascending."""
+    return np.sort(frame.select("offset").toArrow()["offset"].to_numpy())
+
+
+def _holes(offsets: np.ndarray[Any, Any], first: int) -> list[tuple[int, int]]:
+    """Ranges of offsets, both ends included, that are missing from `first` on and below the last one."""
+    there = np.concatenate(([first - 1], offsets[offsets >= first]))
+    after = np.flatnonzero(np.diff(there) > 1)
+    return [(int(there[i]) + 1, int(there[i + 1]) - 1) for i in after]
+
+
+def _said(published: Any, size: int) -> dict[int, Said]:
     from pyspark.sql import functions as F
 
-    wrong, mismatches, commands, compared, unreadable, publishers = joined.agg(
-        F.expr("min(if(differs, offset, null))"),
-        F.expr("count_if(differs)"),
-        F.expr("count(*)"),
-        F.expr("count_if(has)"),
-        F.expr("count_if(refusal in ('UNREADABLE', 'UNKNOWN_SCHEMA'))"),
-        F.expr("array_sort(array_distinct(flatten(collect_list(publishers))))"),
-    ).first()
-    proven = joined.where("has and not differs")
-    if wrong is not None:
-        proven = proven.where(F.col("offset") < wrong)
-    verified, digest = proven.agg(F.max("offset"), F.max_by("digest", "offset")).first()
-    verified = -1 if verified is None else verified
-    return Verdict(
-        verified_up_to=verified,
-        digest=digest,
-        commands=commands,
-        compared=compared,
-        unproven=joined.where(~F.col("has") & (F.col("offset") > verified)).count(),
-        first_mismatch=wrong,
-        mismatches=mismatches,
-        publishers=publishers,
-        unreadable=unreadable,
-    )
+    rows = published.groupBy(F.expr(f"log_offset div {size}").alias("number")).agg(
+        F.min("offset").alias("lowest"), F.max("offset").alias("highest"),
+        F.collect_set(F.expr(f"offset div {size}")).alias("ranges"), F.count("problem").alias("problems"),
+    ).collect()  # fmt: skip
+    return {
+        row["number"]: Said(row["lowest"] if row["ranges"] else -1, row["highest"] if row["ranges"] else -1, frozenset(row["ranges"]), row["problems"])
+        for row in rows
+    }
 
 
-def _joined(folded: Any, published: Any) -> Any:
-    """
-    One row per folded command, with what was published about it.
-
-    Readers drop repeats by offset, but a repeat that says something else differs too.
-    """
-    from pyspark.sql import functions as F
-
-    differs = "p.offset is not null and not (f.digest <=> p.digest and f.outcome_hash <=> p.outcome_hash)"
-    return (
-        folded.where("digest is not null").alias("f")
-        .join(published.alias("p"), F.expr("f.offset = p.offset"), "left")
-        .groupBy("f.offset")
-        .agg(
-            F.first("f.digest").alias("digest"),
-            F.first("f.refusal").alias("refusal"),
-            F.expr("count(p.offset) > 0").alias("has"),
-            F.expr(f"bool_or({differs})").alias("differs"),
-            F.expr("collect_set(p.publisher)").alias("publishers"),
-        )
-    )  # fmt: skip
+def _troubles(offsets: np.ndarray[Any, Any], published: Any) -> list[str]:
+    """What is wrong with the outcomes topic itself; it may begin anywhere, its first records being gone."""
+    found = [(last + 1, f"{_range(first, last)} right before it never landed") for first, last in _holes(offsets, int(offsets[0]))] if len(offsets) else []
+    rows = published.where("problem is not null").select("log_offset", "problem").orderBy("log_offset").limit(PROBLEMS_SHOWN_MAX).collect()
+    found += [(row["log_offset"], row["problem"]) for row in rows]
+    return [f"{OUTCOMES_TOPIC} offset {offset}: {text}" for offset, text in sorted(found)[:PROBLEMS_SHOWN_MAX]]
 
 
-def _told(folded: Any, published: Any) -> list[Any]:
-    """What folding and reading came upon, in words, with the holes."""
-    from pyspark.sql import functions as F
-
-    own = folded.where("problem is not null or missing_from is not null").select(
-        "offset", "missing_from", F.concat(F.lit("offset "), "offset", F.lit(": "), "problem").alias("problem")
-    )
-    others = published.where("problem is not null").select(
-        "log_offset", F.lit(None).cast("long"),
-        F.concat(F.lit(f"{OUTCOMES_TOPIC} offset "), "log_offset", F.lit(": "), "problem"),
-    )  # fmt: skip
-    return list(own.unionAll(others).orderBy("offset").limit(PROBLEMS_SHOWN_MAX).collect())
+def _range(first: int, last: int) -> str:
+    return str(first) if first == last else f"{first} to {last}"
 
 
 def two_masters(lake: Lake) -> list[str]:
@@ -252,13 +294,3 @@ def two_masters(lake: Lake) -> list[str]:
         for (name, epoch), ids in sorted(claimed.items())
         if len(ids) > 1
     ]
-
-
-def _range(first: int, last: int) -> str:
-    return f"offset {first}" if first == last else f"offsets {first} to {last}"
-
-
-def verdict_text(verdict: Mapping[str, Any]) -> str:
-    """The text of a verdict that was turned into a dict."""
-    values = {name: verdict[name] for name in Verdict.__dataclass_fields__}
-    return Verdict(**values).text()

@@ -22,7 +22,7 @@ SHELLS: dict[str, tuple[str, ...]] = {
         "processors/effect_runner.py", "processors/fact_reporter.py", "processors/log_watch.py", "processors/start_fold.py",
         "processors/last_resort.py", "processors/log_levels.py", "processors/namesrv_process.py", "processors/peers.py", "processors/outcome_publisher.py",
         "brokers/broker_process.py", "brokers/hand_over_work.py", "brokers/index_upkeep.py", "brokers/local_replica.py", "brokers/membership.py", "brokers/predecessor.py", "brokers/retention_task.py", "brokers/role_switch.py", "brokers/scrubber.py", "brokers/send_parts.py", "brokers/upkeep.py",
-        "brokers/replica/driver.py", "brokers/replica/hooks.py", "lakehouse/landing_job.py", "lakehouse/lander.py",
+        "brokers/replica/driver.py", "brokers/replica/hooks.py", "lakehouse/landing_job.py", "lakehouse/lander.py", "lakehouse/catalogue.py",
     ),
     "Kafka": (
         "events/producer.py", "processors/log_reader.py", "processors/topic_check.py", "processors/topic_identity.py", "brokers/event_reporter.py",
@@ -30,7 +30,7 @@ SHELLS: dict[str, tuple[str, ...]] = {
     ),
     "Spark and Delta": (
         "lakehouse/session.py", "lakehouse/verify.py", "lakehouse/maintain.py", "lakehouse/lake.py", "lakehouse/lake_snapshot.py", "lakehouse/proof_store.py",
-        "lakehouse/gold_merge_spark.py", "lakehouse/gold_job.py", "lakehouse/gold_activity.py",
+        "lakehouse/gold_merge_spark.py", "lakehouse/gold_job.py", "lakehouse/gold_activity.py", "lakehouse/aggregates.py", "lakehouse/aggregates_job.py",
     ),
     "sockets": (
         "processors/snapshot_fetch.py",
@@ -39,7 +39,7 @@ SHELLS: dict[str, tuple[str, ...]] = {
         "brokers/ha/transport.py", "brokers/controller_client.py", "brokers/namesrv_client.py", "brokers/ha_lookup.py", "brokers/ha_announce.py",
     ),
     "files": (
-        "lakehouse/checkpoint.py",
+        "lakehouse/late_schemas.py",
         "processors/snapshots.py", "processors/snapshot_route.py", "processors/start_notes.py", "processors/own_identity.py", "processors/folder_lock.py", "brokers/boot.py", "brokers/identity_file.py",
         "brokers/ha/epoch_file.py", "brokers/log/checkpoint.py", "brokers/log/cold_query.py", "brokers/log/commit_log.py",
         "brokers/log/consume_queue.py", "brokers/log/disk.py", "brokers/log/dispatch.py", "brokers/log/json_files.py",

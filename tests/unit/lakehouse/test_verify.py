@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from msgspec.structs import replace
 from pathlib import Path
 from typing import Any
@@ -12,17 +13,22 @@ import pytest
 
 from events.broker_events import BrokerEventHeader, RoleChanged
 from events.codec import decode, encode
+from events.topics import OUTCOMES_TOPIC
 from lakehouse.delta_tables import active_files, ensure_tables
 from lakehouse.errors import NotLanded
 from lakehouse.lake import Lake
+from lakehouse.proof_store import PROVEN
 from lakehouse.tables import BRONZE
-from lakehouse.verify import Verdict, verdict_text, verify_in
+from lakehouse.verdict import Verdict
+from lakehouse.verify import Scope, verify_in
+from tests.support import tampered_lake
 from tests.support.control_history import History, seen, with_master
 from tests.support.landed_log import (
     append_to_bronze,
     command_records,
     event_records,
     flip_value_byte,
+    lake_in,
     land,
     outcome_records,
 )
@@ -49,7 +55,7 @@ def test_whole_history_is_verified_up_to_its_last_command(spark: Any, lake: Lake
     assert verdict.unreadable == 1
     assert verdict.publishers == ["n0"]
     assert f"verified up to offset {last}" in verdict.text()
-    assert verdict_text(json.loads(json.dumps(verdict.as_dict()))) == verdict.text()
+    assert json.loads(json.dumps(verdict.as_dict()))["verified_up_to"] == last
 
 
 def test_one_flipped_byte_is_named_by_its_offset(spark: Any, lake: Lake) -> None:
@@ -153,3 +159,59 @@ def test_nothing_published_proves_nothing(spark: Any, lake: Lake) -> None:
 def test_an_unproven_verdict_is_not_a_success() -> None:
     verdict = Verdict(verified_up_to=-1, digest=None, commands=0, compared=0, unproven=0)
     assert verdict.exit_code == 1
+
+
+RANGE = 5
+AT = 7
+
+
+def with_other_outcome(lake: Lake, at: int) -> None:
+    """What was published of a command is another cause, under the right digest."""
+
+    def change(rows: list[Any]) -> list[Any]:
+        lie = encode(replace(decode(rows[at]["value"]), cause="another"))
+        return [*rows[:at], rows[at] | {"value": lie}, *rows[at + 1 :]]
+
+    tampered_lake.tamper(lake, OUTCOMES_TOPIC, at, change)
+
+
+TAMPERINGS = (
+    tampered_lake.with_changed_byte, tampered_lake.with_missing_record, tampered_lake.with_inserted_record,
+    tampered_lake.with_reordered_pair, with_other_outcome,
+)  # fmt: skip
+
+
+def test_a_second_proof_knows_what_was_proven_and_finds_what_was_tampered_with_since(spark: Any, lake: Lake, tmp_path: Path) -> None:
+    history = history_with_failover()
+    last, records = len(history.records) - 1, history.records
+    land(lake, command_records(records[:-2]) + outcome_records(records[:-2]))
+    assert verify_in(spark, lake, Scope(range_records=RANGE)).same_as_proven == 0
+    land(lake, command_records(records) + outcome_records(records), 1)
+    verdict = verify_in(spark, lake, Scope(range_records=RANGE))
+    assert (verdict.exit_code, verdict.verified_up_to, verdict.same_as_proven) == (0, last, 2 * RANGE)
+    assert verdict.digest == history.folder.digest.hex() and verdict.commands == last + 1 - 2 * RANGE
+    again = verify_in(spark, lake, Scope(from_start=True, range_records=RANGE))
+    assert (again.exit_code, again.verified_up_to, again.commands, again.ranges) == (0, last, last + 1, last // RANGE + 1)
+    part = verify_in(spark, lake, Scope(RANGE + 1, RANGE + 3, range_records=RANGE))
+    assert (part.exit_code, part.from_offset, part.verified_up_to, part.commands) == (0, RANGE, RANGE + 3, 4)
+    for number, with_tampering in enumerate(TAMPERINGS):
+        copy = lake_in(tmp_path / f"copy-{number}")
+        shutil.copytree(lake.root, copy.root)
+        with_tampering(copy, AT)
+        verdict = verify_in(spark, copy, Scope(range_records=RANGE))
+        assert (verdict.exit_code, verdict.first_mismatch, verdict.verified_up_to) == (1, AT, AT - 1), with_tampering.__name__
+
+
+def test_a_part_that_has_not_landed_is_said_so(spark: Any, lake: Lake) -> None:
+    history = history_with_failover()
+    land(lake, command_records(history.records) + outcome_records(history.records))
+    with pytest.raises(NotLanded, match=f"command 99 has not landed: last {len(history.records) - 1}"):
+        verify_in(spark, lake, Scope(last=99))
+
+
+def test_who_may_only_read_the_lake_can_verify_and_is_told(spark: Any, lake: Lake) -> None:
+    history = history_with_failover()
+    land(lake, command_records(history.records) + outcome_records(history.records))
+    Path(lake.uri(PROVEN)).parent.write_text("no folder")
+    verdict = verify_in(spark, lake, Scope(range_records=RANGE))
+    assert verdict.exit_code == 0 and "could not be kept" in verdict.text()

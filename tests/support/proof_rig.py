@@ -1,0 +1,99 @@
+"""
+Proofs of ranges without Spark and Delta: what `lakehouse.verify` does with them, over lists.
+
+Responsible for carrying what was kept from one proof to the next. Knows no rule of the plan.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+
+from events.topics import COMMANDS_TOPIC, OUTCOMES_TOPIC
+from lakehouse.landed_pieces import name_batches, publish_batches
+from lakehouse.proof_plan import Asked, Landed, Piece, Plan, Said, misbegun, plan, to_keep, verdict
+from lakehouse.refold import BEGIN, COMMAND, SAID, Entry, RangeTold, prove
+from lakehouse.verdict import Verdict
+
+Log = Sequence[tuple[int, bytes | None]]
+
+
+class ProofRig:
+    """One lake's proofs, one after the other."""
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self.kept: dict[tuple[str, int], Piece] = {}
+        self.states: dict[int, bytes] = {}
+        self.folded: tuple[int, ...] = ()
+        """Ranges that the last proof folded."""
+
+    def run(self, commands: Log, outcomes: Log, asked: Asked | None = None) -> Verdict:
+        commands, outcomes = sorted(commands, key=lambda one: one[0]), sorted(outcomes, key=lambda one: one[0])
+        asked = asked or Asked(0, commands[-1][0])
+        pieces = -(-(outcomes[-1][0] + 1) // self.size) if outcomes else 0
+        names = {(COMMANDS_TOPIC, n): name for n, name in self._names(commands).items()}
+        names |= {(OUTCOMES_TOPIC, n): name for n, name in self._names(outcomes).items()}
+        landed = Landed(self.size, names, self.kept, pieces)
+        published = pa.Table.from_batches(publish_batches([arrow(outcomes)])).to_pylist()
+        said = {n: self._said([row for row in published if row["log_offset"] // self.size == n]) for n in landed.unknown_pieces}
+        distrusted: set[int] = set()
+        while True:
+            made = plan(landed, asked, said, distrusted)
+            found = [*prove(self._entries(made, commands, published), self.size)]
+            told: dict[int, RangeTold] = {one.first // self.size: one for one, _ in found}
+            wrong = misbegun(landed, made, told)
+            if not wrong:
+                break
+            distrusted |= wrong
+        self.folded = made.folded
+        for piece in to_keep(landed, made, told, said):
+            self.kept[piece.topic, piece.number] = piece
+        self.states |= {one.first // self.size: state for one, state in found if state is not None}
+        there = {offset for offset, _ in commands}
+        missing = [(n, n) for n in range(made.wanted[0] * self.size, asked.last) if n not in there]
+        return verdict(landed, made, told, missing=missing)
+
+    def _names(self, log: Log) -> dict[int, str]:
+        rows = [("t", offset // self.size, offset, value) for offset, value in log]
+        columns = [pa.array(column) for column in zip(*rows, strict=True)] if rows else []
+        batches = [pa.RecordBatch.from_arrays([*columns[:3], columns[3].cast(pa.binary())], names=["t", "n", "o", "v"])] if rows else []
+        found = [row for batch in name_batches(batches) for row in batch.to_pylist()]
+        return {row["number"]: row["bytes_name"] for row in found if row["records"] == self.size}
+
+    def _said(self, rows: list[dict]) -> Said:  # type: ignore[type-arg]
+        about = [row["offset"] for row in rows if row["offset"] is not None]
+        ranges = frozenset(offset // self.size for offset in about)
+        return Said(min(about, default=-1), max(about, default=-1), ranges, sum(row["problem"] is not None for row in rows))
+
+    def _entries(self, made: Plan, commands: Log, published: list[dict]) -> list[Entry]:  # type: ignore[type-arg]
+        size, boundary = self.size, made.boundary
+        entries: list[Entry] = [
+            (start * size, start * size - 1, BEGIN, self.states[start - 1], None, None, None) for start in made.begins if start - 1 in self.states
+        ]
+        for offset, value in commands:
+            if offset // size in made.starts and offset <= made.asked.last:
+                entries.append((made.starts[offset // size] * size, offset, COMMAND, value, None, None, None))
+        for row in published:
+            offset, said = row["offset"], (row["digest"], row["outcome_hash"], row["publisher"])
+            if row["log_offset"] // size not in made.pieces or offset is None:
+                continue
+            if boundary is not None and offset == boundary * size - 1:
+                entries.append((boundary * size, offset, SAID, None, *said))
+            elif offset // size in made.starts:
+                entries.append((made.starts[offset // size] * size, offset, SAID, None, *said))
+        return sorted(entries, key=lambda entry: entry[:3])
+
+
+def arrow(pairs: Log) -> pa.RecordBatch:
+    """Offsets and values as Spark hands them over."""
+    offsets, values = zip(*pairs, strict=True) if pairs else ((), ())
+    return pa.RecordBatch.from_arrays([pa.array(offsets, pa.int64()), pa.array(values, pa.binary())], names=["offset", "value"])
+
+
+def first_told(found: Verdict) -> int | None:
+    """The first offset of the command log that a verdict names."""
+    told = [first for first, _ in found.missing]
+    told += [int(text.removeprefix("offset ").partition(":")[0]) for text in found.problems]
+    return min([*told, *([] if found.first_mismatch is None else [found.first_mismatch])], default=None)

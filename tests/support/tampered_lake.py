@@ -1,0 +1,57 @@
+"""What a person with an editor does to the files of bronze: Delta's log knows nothing of it. Knows no rule."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from events.topics import COMMANDS_TOPIC
+from lakehouse import delta_tables
+from lakehouse.lake import Lake
+from lakehouse.tables import BRONZE
+
+Row = dict[str, Any]
+
+
+def tamper(lake: Lake, topic: str, offset: int, change: Callable[[list[Row]], list[Row]]) -> None:
+    """Write the file that holds this record of partition 0 anew, with other rows."""
+    for file in delta_tables.active_files(lake, BRONZE, "topic", (topic,))[topic]:
+        path = file.removeprefix("file://")
+        rows = pq.ParquetFile(path).read()
+        if offset in rows["offset"].to_pylist():
+            pq.write_table(pa.Table.from_pylist(change(rows.to_pylist()), schema=rows.schema), path)
+            return
+    raise AssertionError(f"offset {offset} of {topic} is not in bronze")
+
+
+def renumbered(rows: list[Row]) -> list[Row]:
+    """The rows as if they had landed one behind the other from offset 0 on."""
+    return [row | {"offset": place} for place, row in enumerate(rows)]
+
+
+def with_changed_byte(lake: Lake, at: int) -> None:
+    """One bit of the last byte of a command."""
+
+    def change(rows: list[Row]) -> list[Row]:
+        value = rows[at]["value"]
+        return [*rows[:at], rows[at] | {"value": value[:-1] + bytes([value[-1] ^ 1])}, *rows[at + 1 :]]
+
+    tamper(lake, COMMANDS_TOPIC, at, change)
+
+
+def with_missing_record(lake: Lake, at: int) -> None:
+    """A command is gone, those behind it move up."""
+    tamper(lake, COMMANDS_TOPIC, at, lambda rows: renumbered([*rows[:at], *rows[at + 1 :]]))
+
+
+def with_inserted_record(lake: Lake, at: int) -> None:
+    """A copy of the command before it stands at its place, the rest moves down."""
+    tamper(lake, COMMANDS_TOPIC, at, lambda rows: renumbered([*rows[:at], rows[at - 1], *rows[at:]]))
+
+
+def with_reordered_pair(lake: Lake, at: int) -> None:
+    """A command and the next one change places."""
+    tamper(lake, COMMANDS_TOPIC, at, lambda rows: renumbered([*rows[:at], rows[at + 1], rows[at], *rows[at + 2 :]]))
