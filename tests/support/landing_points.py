@@ -1,0 +1,121 @@
+"""A landing job that dies at a named point: `python -m tests.support.landing_points POINT TABLE PASSES FOLDER VERB...`.
+
+Responsible for: wrapping the product's own append so that the process and its Java child are killed at the Nth append to a
+table: before Spark is asked, when the data file is on the disk and its commit is not, or when the commit is done and
+nothing else knows of it. Refuses to know: who starts it and what must hold afterwards. Product code knows nothing of it.
+
+`FOLDER/died-at` holds the point once it was reached.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+BEFORE_WRITE, AFTER_WRITE, AFTER_COMMIT = POINTS = ("before-write", "after-write", "after-commit")
+DIED_AT = "died-at"
+MAGIC = b"PAR1"
+POLL_S = 0.0003
+
+
+class Point:
+    """Counts appends to the table and dies at the Nth; a chance that is missed is taken at the next append."""
+
+    def __init__(self, point: str, table: str, passes: int, folder: Path) -> None:
+        self._point, self._table, self._left, self._note = point, table, passes, folder / DIED_AT
+
+    def append(self, real: Any, spark: Any, lake: Any, table: Any, rows: Any) -> None:
+        """In place of the product's `append`."""
+        self._left -= table.name == self._table
+        if table.name != self._table or self._left > 0:
+            return real(spark, lake, table, rows)
+        if self._point == BEFORE_WRITE:
+            self._die()
+        if self._point == AFTER_WRITE:
+            self._append_watched(real, spark, lake, table, rows)
+        else:
+            real(spark, lake, table, rows)
+        if self._point == AFTER_COMMIT:
+            self._die()
+
+    def _append_watched(self, real: Any, spark: Any, lake: Any, table: Any, rows: Any) -> None:
+        done = threading.Event()
+        folder = Path(lake.uri(table))
+        watching = threading.Thread(target=self._watch, args=(folder, _files(folder), _commits(folder), done))
+        watching.start()
+        try:
+            real(spark, lake, table, rows)
+        finally:
+            done.set()
+            watching.join()
+
+    def _watch(self, folder: Path, files: set[Path], commits: set[str], done: threading.Event) -> None:
+        """Stop Java as soon as the new file is whole; it dies there if it has not committed yet, else it goes on."""
+        while not done.is_set():
+            if any(map(_is_whole, _files(folder) - files)):
+                os.kill(java_pid(), signal.SIGSTOP)
+                while _state(java_pid()) != "T":
+                    time.sleep(POLL_S)
+                if _commits(folder) == commits:
+                    self._die()
+                os.kill(java_pid(), signal.SIGCONT)
+                return
+            time.sleep(POLL_S)
+
+    def _die(self) -> None:
+        self._note.write_text(self._point)
+        for pid in (java_pid(), os.getpid()):
+            os.kill(pid, signal.SIGKILL)
+
+
+def java_pid() -> int:
+    """Of this process's Spark."""
+    from pyspark import SparkContext
+
+    return int(SparkContext._gateway.proc.pid)  # type: ignore[union-attr]
+
+
+def _files(folder: Path) -> set[Path]:
+    return set(folder.rglob("*.parquet")) - set((folder / "_delta_log").glob("*"))
+
+
+def _commits(folder: Path) -> set[str]:
+    return {path.name for path in (folder / "_delta_log").glob("*.json")}
+
+
+def _is_whole(path: Path) -> bool:
+    try:
+        data = path.read_bytes()
+    except OSError:
+        return False
+    return len(data) > 2 * len(MAGIC) and data.endswith(MAGIC)
+
+
+def _state(pid: int) -> str:
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+
+
+def install(point: Point) -> None:
+    """Every append of this process goes through the point."""
+    from lakehouse import lander
+
+    real = lander.append
+    lander.append = lambda *arguments: point.append(real, *arguments)
+
+
+def main(words: list[str]) -> int:
+    point, table, passes, folder, *command = words
+    assert point in POINTS, point
+    install(Point(point, table, int(passes), Path(folder)))
+    from infra import cli
+
+    return cli.main(command)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(sys.argv[1:]))
