@@ -12,13 +12,17 @@ import os
 import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 from brokers.log import segments
 from brokers.log.commit_log import LogError
 from brokers.log.disk import last_used_byte
 from brokers.log.open_files import OPEN_FILES_MAX, OpenFiles
-from brokers.log.queue_entries import ENTRY, ENTRY_BYTES, FILLER, FILLER_SIZE, GAP_ENTRIES_MAX, SLOT_MAX, Entry, entry_of, first_kept, first_where, is_deleted, pack_entry
+from brokers.log.queue_entries import (
+    DAMAGED_RUN_MAX, ENTRY, ENTRY_BYTES, FILLER, FILLER_SIZE, GAP_ENTRIES_MAX, SLOT_MAX, Entry, entry_of, first_cut, first_kept, first_where,
+    is_deleted, pack_entry, reaches, stretch,
+)  # fmt: skip
 
 __all__ = ["ENTRY_BYTES", "ConsumeQueue", "ConsumeQueues", "Entry", "pack_entry"]
 
@@ -202,12 +206,14 @@ class ConsumeQueue:
                 return
             self._files.remove(self._path(self._starts.pop(0)))
 
-    def truncate(self, physical_offset: int) -> None:
-        """Removes entries of messages at or above `physical_offset`, wiping their bytes."""
-        if not self._starts or self.last_physical < physical_offset:
+    def truncate(self, physical_offset: int, leads: Callable[[int], object]) -> None:
+        """Removes entries of messages at or above `physical_offset`, wiping their bytes. `leads`: as with `first_cut`."""
+        if not self._starts:
             return
         first = self._starts[0] // ENTRY_BYTES
-        self._cut(self.first_slot_where(first, lambda entry: entry.physical_offset >= physical_offset))
+        newest = max(first, self.max_offset - DAMAGED_RUN_MAX)  # more than one: it may be damaged
+        if reaches(stretch(self.read, newest, self.max_offset), physical_offset):
+            self._cut(first_cut(self.read, first, self.max_offset, physical_offset, leads))
 
     def _cut(self, slot: int) -> None:
         while self._starts and self._starts[-1] >= slot * ENTRY_BYTES:
@@ -262,10 +268,10 @@ class ConsumeQueues:
         """Highest message position that any queue points to; -1 when there is none."""
         return max((queue.last_physical for queue in self._queues.values()), default=-1)
 
-    def truncate(self, physical_offset: int) -> None:
-        """Cuts every queue that points at or beyond `physical_offset`."""
-        for queue in self._queues.values():
-            queue.truncate(physical_offset)
+    def truncate(self, physical_offset: int, leads: Callable[[ConsumeQueue, tuple[str, int], int], object]) -> None:
+        """Cuts every queue that points at or beyond `physical_offset`. `leads`: whether the log has the message of a slot."""
+        for key, queue in self._queues.items():
+            queue.truncate(physical_offset, partial(leads, queue, key))
 
     def trim(self, log_min_offset: int) -> None:
         """`ConsumeQueue.trim` for all queues."""

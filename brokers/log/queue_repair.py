@@ -72,6 +72,11 @@ def last_dispatched(log: CommitLog, queues: ConsumeQueues) -> int:
     return -1
 
 
+def cut_queues(log: CommitLog, queues: ConsumeQueues, physical_offset: int) -> None:
+    """Removes the entries of messages at or above `physical_offset`, where the log ends by now."""
+    queues.truncate(physical_offset, lambda queue, key, slot: sound_entry(log, queue, key, slot) is not None)
+
+
 def look(data: bytes, start: int, file_bytes: int, place: Place) -> Looked:
     """Whether the message of a slot is among `data`, bytes of one file from a record's start at `start`. Damaged records
     are passed over; `end` is `start` when not one record is whole."""

@@ -10,7 +10,7 @@ from brokers.log.checkpoint import Checkpoint
 from brokers.log.commit_log import CommitLog, store_ms_of
 from brokers.log.consume_queue import ConsumeQueues
 from brokers.log.dispatch import Dispatcher
-from brokers.log.queue_repair import last_dispatched
+from brokers.log.queue_repair import cut_queues, last_dispatched
 from brokers.log.recovery_read import read_to_the_end
 from brokers.log.records import MAGIC_V1, MAGIC_V2, MESSAGE_BYTES_MIN, size_and_magic
 from brokers.log.recovery_plan import (
@@ -31,7 +31,7 @@ def recover(
     """
     known = Known(checkpoint.recovery_ms, checkpoint.flushed_offset, checkpoint.confirm_offset, abnormal, same_boot)
     if not log.file_starts:
-        queues.truncate(-1)
+        cut_queues(log, queues, -1)
         dispatcher.restart_at(0)
         return settle_empty(known)
     files = [FileFacts(start, _first_ms(log, start)) for start in log.file_starts]
@@ -46,7 +46,7 @@ def recover(
     read_to_the_end(log, read, dispatcher)
     end = read.walk.end
     cut = log.set_recovered_end(end, made.flushed_offset)
-    queues.truncate(end)
+    cut_queues(log, queues, end)
     queues.mark_unsynced(made.flushed_offset)
     dispatcher.restart_at(max(read.end, start) if end > start else end)
     return settle(known, made, read, start=start, log_min=log.min_offset, file_bytes=log.file_bytes, cut_bytes=cut)

@@ -19,8 +19,7 @@ from brokers.log.appender import Appender, PutResult
 from brokers.log.checkpoint import CHECKPOINT_NAME, AbortMarker, Checkpoint, StoreLock, read_checkpoint, write_checkpoint
 from brokers.log.cold_query import ColdRead, read_or_cold
 from brokers.log.commit_log import FILE_BYTES_DEFAULT, CommitLog, FileRange
-from brokers.log.consume_queue import FILE_BYTES_DEFAULT as QUEUE_FILE_BYTES_DEFAULT
-from brokers.log.consume_queue import ConsumeQueues
+from brokers.log.consume_queue import FILE_BYTES_DEFAULT as QUEUE_FILE_BYTES_DEFAULT, ConsumeQueues
 from brokers.log.disk_space import Spare, full_disk_told
 from brokers.log.dispatch import Dispatcher, QueueGrowth
 from brokers.log.errors import DiskFull
@@ -28,6 +27,7 @@ from brokers.log.index import ENTRIES_MAX_DEFAULT, SLOTS_DEFAULT, open_index
 from brokers.log.integrity import QueueCheck
 from brokers.log.open_files import OPEN_FILES_MAX, sync_files
 from brokers.log.query import GetResult
+from brokers.log.queue_repair import cut_queues
 from brokers.log.records import MessageFields, RecordError
 from brokers.log.recovery import RecoveryReport, recover
 
@@ -185,7 +185,7 @@ class MessageStore:
             self.index.cut(to_offset)
         self.log.truncate(to_offset)
         if to_offset < queued_end:  # a promotion cuts behind them: it must not cost what grows with the number of queues
-            self.queues.truncate(to_offset)
+            cut_queues(self.log, self.queues, to_offset)
         self.dispatcher.restart_at(min(self.dispatched_offset, self.log.end_offset))
         return self.log.end_offset
 

@@ -25,6 +25,11 @@ def fill(queues: ConsumeQueues, slots: range, queue_id: int = 0, step: int = 100
         queue.append(slot, pack_entry(slot * step, step, 0), slot * step)
 
 
+def anywhere(queue: object, key: tuple[str, int], slot: int) -> bool:
+    """Every entry leads to its message."""
+    return True
+
+
 def test_entries_of_the_real_broker_are_read(tmp_path: Path) -> None:
     folder = tmp_path / "Life" / "1"
     folder.mkdir(parents=True)
@@ -98,7 +103,7 @@ def test_a_jump_inside_a_queue_is_filled_but_not_without_bound(tmp_path: Path) -
 def test_a_cut_removes_exactly_the_entries_at_or_above_it(tmp_path: Path, cut: int) -> None:
     queues = open_queues(tmp_path)
     fill(queues, range(25))
-    queues.truncate(cut * 100)
+    queues.truncate(cut * 100, anywhere)
     queue = queues.get("T", 0)
     assert queue is not None
     assert (queue.max_offset, queue.last_physical) == (cut, cut * 100 - 100 if cut else -1)
@@ -115,16 +120,26 @@ def test_a_cut_removes_exactly_the_entries_at_or_above_it(tmp_path: Path, cut: i
 def test_a_cut_between_messages_keeps_what_lies_below(tmp_path: Path) -> None:
     queues = open_queues(tmp_path)
     fill(queues, range(5))
-    queues.truncate(250)
+    queues.truncate(250, anywhere)
     queue = queues.get("T", 0)
     assert queue is not None
     assert queue.max_offset == 3
 
 
+def test_a_damaged_newest_entry_hides_none_that_has_to_go(tmp_path: Path) -> None:
+    queues = open_queues(tmp_path)
+    fill(queues, range(24))
+    queue = queues.get("T", 0)
+    assert queue is not None
+    queue.append(24, pack_entry(100, 100, 0), 100)
+    queues.truncate(2000, lambda queue, key, slot: slot != 24)
+    assert (queue.max_offset, queue.last_physical) == (20, 1900)
+
+
 def test_a_late_queue_cut_to_nothing_is_empty(tmp_path: Path) -> None:
     queues = open_queues(tmp_path)
     fill(queues, range(37, 39))
-    queues.truncate(3000)
+    queues.truncate(3000, anywhere)
     queue = queues.get("T", 0)
     assert queue is not None
     assert (queue.max_offset, queue.last_physical) == (0, -1)

@@ -2,7 +2,12 @@
 
 import pytest
 
-from brokers.log.queue_entries import DAMAGED_RUN_MAX, ENTRY, ENTRY_BYTES, FILLER, Entry, first_kept, is_deleted, is_kept, pack_entry
+from hypothesis import given
+from hypothesis import strategies as st
+
+from brokers.log.queue_entries import (
+    DAMAGED_RUN_MAX, ENTRY, ENTRY_BYTES, FILLER, PAGE_ENTRIES, Entry, first_cut, first_kept, is_deleted, is_kept, pack_entry, reaches,
+)  # fmt: skip
 
 
 def test_an_entry_is_what_the_reference_says() -> None:
@@ -40,3 +45,45 @@ def test_without_damage_it_is_the_border() -> None:
     read = lambda slot, count: entries[slot : slot + count]  # noqa: E731
     for log_min, slot in ((0, 0), (1, 1), (2_500, 25), (4_900, 49), (4_901, 50)):
         assert first_kept(read, 0, 50, log_min) == slot
+
+
+FILE_ENTRIES = 64
+wrong = st.builds(Entry, st.integers(-(2**40), 2**40) | st.sampled_from([0, -1, 2**62]), st.integers(-5, 300), st.just(0))
+
+
+def read_in_files(entries: list[Entry]) -> object:
+    """A read ends with its file."""
+    return lambda slot, count: entries[slot : min(slot + count, slot - slot % FILE_ENTRIES + FILE_ENTRIES)]
+
+
+@given(
+    number=st.integers(0, 500), cut=st.integers(0, 500), gap=st.integers(0, 2),
+    damage=st.lists(st.tuples(st.integers(0, 499), st.lists(wrong, min_size=1, max_size=PAGE_ENTRIES - 5)), max_size=1),
+    singly=st.lists(st.tuples(st.integers(0, 499), wrong), max_size=4),
+)  # fmt: skip
+def test_a_cut_takes_all_that_has_to_go_and_nothing_else_whatever_is_damaged(
+    number: int, cut: int, gap: int, damage: list[tuple[int, list[Entry]]], singly: list[tuple[int, Entry]]
+) -> None:
+    sound = [Entry(1000 + 100 * slot, 100, 0) for slot in range(number)]
+    entries = list(sound)
+    for at, others in [*damage, *((at, [other]) for at, other in singly)]:
+        for slot, other in enumerate(others[: max(number - at, 0)], at):
+            entries[slot] = other
+    leads = lambda slot: entries[slot] == sound[slot] and slot < cut  # noqa: E731
+    found = first_cut(read_in_files(entries), 0, number, 1000 + 100 * cut - gap, leads)  # type: ignore[arg-type]
+    sound_at = [slot for slot in range(number) if entries[slot] == sound[slot]]
+    assert not any(found <= slot < cut for slot in sound_at), "taken though its message stays"
+    assert not any(cut <= slot < found for slot in sound_at), "left though its message goes"
+
+
+def test_a_cut_in_front_of_messages_that_are_deleted_follows_the_entries() -> None:
+    entries = [Entry(100 * slot, 100, 0) for slot in range(50)]
+    read = read_in_files(entries)
+    assert first_cut(read, 10, 50, 3_000, lambda slot: False) == 30  # type: ignore[arg-type]
+    assert first_cut(read, 10, 50, 500, lambda slot: False) == 10  # type: ignore[arg-type]
+
+
+def test_what_reaches_beyond_an_offset() -> None:
+    filler = Entry(*ENTRY.unpack(FILLER))
+    assert reaches([Entry(100, 10, 0), Entry(200, 10, 0), Entry(5, 10, 0)], 200)
+    assert not reaches([Entry(100, 10, 0), Entry(-1, 10, 0)], 101) and not reaches([filler], 0) and not reaches([], 0)

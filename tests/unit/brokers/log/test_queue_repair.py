@@ -8,7 +8,7 @@ import pytest
 
 from brokers.log.consume_queue import pack_entry
 from brokers.log.integrity import Place
-from brokers.log.queue_repair import all_led_to, last_dispatched, look, put_right, where_to_look
+from brokers.log.queue_repair import all_led_to, cut_queues, last_dispatched, look, put_right, where_to_look
 from brokers.log.store import MessageStore
 from tests.unit.brokers.log.log_samples import NOW_MS, bodies, log_bytes, message, small_store
 
@@ -130,3 +130,11 @@ def test_no_slot_is_passed_over_after_a_start_with_a_last_entry_that_leads_out_o
     store.dispatch_to(store.log_end)
     answer = store.query("T", 0, 0, 32)
     assert answer.next_offset == (5 if answer.messages == 5 else 7)
+
+
+@pytest.mark.parametrize("spoiled", [0, 19, 20, COUNT - 1])
+def test_a_cut_sees_through_a_damaged_entry(store: MessageStore, spoiled: int) -> None:
+    spoil(store, spoiled)
+    store.log.truncate(store.queues.get("T", 0).read(20, 1)[0].physical_offset)  # type: ignore[union-attr]
+    cut_queues(store.log, store.queues, store.log_end)
+    assert [store.queues.get("T", number).max_offset for number in (0, 1)] == [20, 19 if spoiled == 19 else 20]  # type: ignore[union-attr]
