@@ -1,0 +1,31 @@
+"""`regent forecast`: who would follow the master of a set, how long that would take, and what is at risk."""
+
+from __future__ import annotations
+
+import argparse
+import json
+
+from infra.lake_arguments import add_lake_arguments, lake_of
+from infra.problems import EXIT_DONE, Problem
+
+
+def add_arguments(parser: argparse.ArgumentParser, verb: str) -> None:
+    """Which set."""
+    add_lake_arguments(parser)
+    parser.add_argument("broker_set", metavar="SET", help="name of the broker set, e.g. broker-a")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Ask; LakehouseErrors become one line."""
+    from infra import waiting
+    from lakehouse import forecast_answer
+    from lakehouse.errors import LakehouseError
+
+    lake = lake_of(arguments)
+    try:
+        with waiting.told("what gold does not hold yet is folded"):
+            model = forecast_answer.forecast_of(lake, arguments.broker_set)
+    except LakehouseError as error:
+        raise Problem(str(error), "'regent status' shows how far the landing job is, 'regent lake check' what is missing.") from error
+    print(json.dumps(model, indent=1) if arguments.json else forecast_answer.forecast_text(model))
+    return EXIT_DONE
