@@ -23,14 +23,16 @@ from deltalake.fs import DeltaStorageHandler
 from pyarrow.fs import PyFileSystem
 
 from lakehouse import care_plan
+from lakehouse.aggregate_tables import AGGREGATE_TABLES
 from lakehouse.care_plan import DataFile, Rewrite
 from lakehouse.commit_lock import CommitLocks
 from lakehouse.errors import LakehouseError, NotLanded
+from lakehouse.gold_progress import GOLD_PROGRESS
 from lakehouse.gold_tables import GOLD_TABLES
 from lakehouse.lake import Lake, open_delta
 from lakehouse.tables import TABLES, TableSpec
 
-CARED_FOR: tuple[TableSpec, ...] = (*TABLES, *GOLD_TABLES)
+CARED_FOR: tuple[TableSpec, ...] = (*TABLES, *GOLD_TABLES, GOLD_PROGRESS, *AGGREGATE_TABLES)
 WINDOW_DAYS = 30
 WINDOW_DAYS_MIN = 1
 """A shorter window could remove files that somebody has written and not committed yet, or is just reading."""
@@ -81,18 +83,28 @@ def maintain(
     Care for every table there is, one after the other; a table in trouble does not keep the next ones from it.
 
     Rows of all clusters are cared for, whichever the lake names. Time travel to any moment of the last `window_days`
-    days stays possible. Ends early when `stopped()`.
+    days stays possible, of gold see `window_of`. Ends early when `stopped()`.
     """
     for table in tables:
         if stopped():
             return
         try:
-            found = _Care(lake, table, locks, window_days).run()
+            found = _Care(lake, table, locks, window_of(table, window_days)).run()
         except NotLanded:
             continue  # made when something for it lands first
         except (LakehouseError, DeltaError, OSError, pa.ArrowException) as error:
             found = TableCare(table.name, problem=" ".join(str(error).split()))
         yield found
+
+
+def window_of(table: TableSpec, window_days: float) -> float:
+    """
+    For how many days versions of a table are kept.
+
+    Rows of gold say themselves from when to when they hold, and every run of the gold job writes files anew to replace
+    some: a month of versions would be many times the table, and nobody needs them.
+    """
+    return min(window_days, WINDOW_DAYS_MIN) if table.layer == "gold" else window_days
 
 
 class _Care:

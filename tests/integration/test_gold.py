@@ -29,7 +29,7 @@ from tests.unit.lakehouse.gold_cases import wandering
 pytestmark = [pytest.mark.processes, pytest.mark.timeout(240)]
 
 HISTORY = wandering(6, 240)
-PIECES = 6
+PIECES = 4
 WAIT_S = 60
 POLL_S = 0.01
 

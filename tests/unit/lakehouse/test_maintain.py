@@ -11,12 +11,14 @@ import pytest
 from lakehouse import maintain as care
 from lakehouse.bronze_log import BronzeLog
 from lakehouse.delta_tables import ensure_tables, read
+from lakehouse.gold_progress import read_mark
 from lakehouse.gold_tables import GOLD_TABLES
 from lakehouse.lake import Lake
 from lakehouse.maintain import TableCare, lake_locks, maintain
 from lakehouse.tables import BRONZE, DECISIONS, TABLES
 from tests.support.judged_history import sound_history
 from tests.support.landed_log import command_records, land, lake_in, outcome_records
+from tests.support.made_gold import bring_up, job_of, rows_of
 
 RECORDS = sound_history().records
 DAY_S = 86_400
@@ -107,6 +109,22 @@ def test_a_gold_table_is_ordered_by_what_its_specification_names(tmp_path: Path)
 def _some(field: pa.Field) -> object:
     kinds = {pa.types.is_integer: 1, pa.types.is_string: "x", pa.types.is_boolean: True, pa.types.is_list: [], pa.types.is_map: []}
     return next((value for is_kind, value in kinds.items() if is_kind(field.type)), None)
+
+
+def test_versions_of_gold_are_kept_for_a_day_and_gold_made_again_and_again_stays_small(tmp_path: Path) -> None:
+    assert (care.window_of(DECISIONS, 30), care.window_of(GOLD_TABLES[0], 30)) == (30, 1)
+    lake, runs = lake_in(tmp_path), 4
+    outcomes, commands = outcome_records(RECORDS), command_records(RECORDS)
+    job = job_of(lake)
+    for run in range(1, runs + 1):
+        land(lake, [*commands[: run * 4], *outcomes[: run * 4]])
+        bring_up(job)
+    made, mark = rows_of(lake), read_mark(lake)
+    done = cared(lake, tables=care.CARED_FOR)
+    assert not [one.problem for one in done.values() if one.problem]
+    assert "gold/progress" in done
+    assert (rows_of(lake), read_mark(lake)) == (made, mark)
+    assert bring_up(job) == 0
 
 
 def test_time_travel_inside_the_window_stays_possible_and_older_files_go(landed: Lake) -> None:
