@@ -63,6 +63,9 @@ VERBS: dict[str, Verb] = {
     "timeline": Verb("infra.cli_ask", "a broker set over time: roles, SyncStateSet, elections, gaps; as lines or as a picture",
                      ("regent timeline broker-a", "regent timeline broker-a --out broker-a.svg",
                       "regent timeline broker-a --from 2026-11-21T10:00 --to 2026-11-21T10:05 --out minutes.svg")),
+    "sql": Verb("infra.cli_ask_sql", "a query over all tables, as table, CSV or JSON; without a query, which tables there are",
+                ('regent sql "SELECT broker_name, count(*) FROM gold.failovers GROUP BY ALL"', 'regent sql "DESCRIBE gold.elections"',
+                 'regent sql "SELECT * FROM silver.decisions WHERE NOT accepted" --csv --limit 0')),
     "what-if": Verb("infra.cli_what_if", "past incidents judged again: elections avoided or added, outage won or lost, messages at risk",
                     ("regent what-if --timers fast.toml", "regent what-if --policy unclean --from 2026-11-21T10:00:00Z --json")),
     "forecast": Verb("infra.cli_forecast", "if the master died now: who would lead, how long it took before, what is at risk",
@@ -124,7 +127,7 @@ def parser_of(name: str, verb: Verb | None = None) -> argparse.ArgumentParser:
 
 # The native readers of Delta keep threads of their own; now and then an orderly end of the interpreter falls over
 # them and aborts a command that has done its work.
-LEAVE_AT_ONCE = ("explain", "history", "state", "diff", "failovers", "availability", "timeline", "what-if", "forecast", "lake")
+LEAVE_AT_ONCE = ("explain", "history", "state", "diff", "failovers", "availability", "timeline", "sql", "what-if", "forecast", "lake")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -75,6 +75,14 @@ def gold_now(lake: Lake, tables: Sequence[GoldTableSpec], broker_name: str | Non
     return found
 
 
+def gold_settled(lake: Lake, tables: Sequence[GoldTableSpec]) -> GoldNow | None:
+    """Up to where these tables speak, without their rows, when they hold all that can be told; None when `gold_now` would fold."""
+    kept = _kept(lake, tables)
+    if kept is None or gold_source.next_piece(lake, kept.offset, 1).records or gold_source.count_events(lake) != kept.event_rows:
+        return None
+    return GoldNow({}, kept.offset, kept.at_ms, 0, _waiting(lake, kept.offset))
+
+
 def _kept(lake: Lake, tables: Sequence[GoldTableSpec]) -> Progress | None:
     """What the gold job keeps; None without one, and when the tables are not those that it speaks of."""
     kept = gold_progress.read_progress(lake)
@@ -97,9 +105,12 @@ def _now(lake: Lake, kept: Progress | None, tables: Sequence[GoldTableSpec], bro
         last, _ = gold_rows([], gold_source.failover_events(lake), fold.at_ms, carry)
         _note(newer, last)
     found = {table.name: _table(lake, table, kept, newer.get(table.name, {}), broker_name) for table in tables}
-    landed = gold_source.last_landed(lake, fold.folder.offset)
-    waiting = 0 if landed is None else landed - fold.folder.offset
-    return GoldNow(found, fold.folder.offset, fold.at_ms, fold.folder.offset - start, waiting)
+    return GoldNow(found, fold.folder.offset, fold.at_ms, fold.folder.offset - start, _waiting(lake, fold.folder.offset))
+
+
+def _waiting(lake: Lake, offset: int) -> int:
+    landed = gold_source.last_landed(lake, offset)
+    return 0 if landed is None else landed - offset
 
 
 def _begun(kept: Progress | None) -> tuple[GoldFold, Carry]:
