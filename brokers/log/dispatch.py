@@ -39,6 +39,11 @@ _log = logging.getLogger(__name__)
 QueueGrowth = tuple[str, int, int]
 
 
+def before_arrays() -> None:
+    """To be called before the arrays are loaded."""
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # no threads: nothing is multiplied here
+
+
 class Piece(NamedTuple):
     """Bytes of the log from `start`, which may have entries now, as all below `limit`. `place`: where they lie, at this moment."""
 
@@ -49,7 +54,7 @@ class Piece(NamedTuple):
 
     def run(self) -> EntryRuns:
         """Makes the entries, at once. OSError when the bytes cannot be read."""
-        os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # nothing is multiplied here
+        before_arrays()
         from brokers.log.entry_runs import entry_runs  # numpy only where long runs come: a tenth of a second
 
         return entry_runs(os.pread(self.place.fileno, self.place.count, self.place.position), self.start)

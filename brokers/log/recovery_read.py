@@ -8,10 +8,8 @@ The result is that of `dispatcher.build(read)`, which looks at one message after
 
 from __future__ import annotations
 
-import os
-
 from brokers.log.commit_log import CommitLog
-from brokers.log.dispatch import Dispatcher
+from brokers.log.dispatch import Dispatcher, before_arrays
 from brokers.log.recovery_plan import Confirmed
 
 # Loading the arrays takes as long as some 4 MiB of small messages one after the other.
@@ -38,7 +36,7 @@ def _many(log: CommitLog, read: Confirmed, dispatcher: Dispatcher, limit: int) -
     data = log.read(start, count) if count >= WINDOW_BYTES_MIN else b""
     if not data or not any(data[-8:]):  # the log may end in between
         return False
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # nothing is multiplied here
+    before_arrays()
     from brokers.log.checked_runs import checked_runs  # numpy only where it is worth it
 
     found = checked_runs(data, start)
