@@ -57,6 +57,8 @@ class _Standing:
     carry: Carry
     tables: dict[str, str]
     events: Mapping[str, Events] | None = None
+    nothing_new_in: tuple[int, ...] | None = None
+    """Versions of the tables below when they were found to hold nothing more."""
     merged: dict[str, dict[tuple[Any, ...], Row]] = field(default_factory=dict)
 
 
@@ -100,9 +102,13 @@ class GoldJob:
             return step
 
     def _stepped(self, at: _Standing) -> tuple[_Standing, Step]:
+        versions = gold_source.versions(self._lake)
+        if at.nothing_new_in == versions:
+            return at, Step(0, 0, at.mark)
         piece = gold_source.next_piece(self._lake, at.mark.offset, PIECE_COMMANDS_MAX)
         event_rows = gold_source.count_events(self._lake)
         if not piece.records and event_rows == at.mark.event_rows:
+            at.nothing_new_in = versions
             return at, Step(0, 0, at.mark)
         if at.events is None or event_rows != at.mark.event_rows:
             at.events = gold_source.failover_events(self._lake)

@@ -77,6 +77,11 @@ def count_events(lake: Lake) -> int:
     return sum(_count(lake, table.name) for table in EVENT_TABLES)
 
 
+def versions(lake: Lake) -> tuple[int, ...]:
+    """Which commits of the tables read here are the last ones: while they stay, nothing is new."""
+    return tuple(open_table(lake, table).version() for table in (BRONZE, DECISIONS, *EVENT_TABLES))
+
+
 def _rows(lake: Lake, kind: str) -> list[dict[str, Any]]:
     return read(lake, BY_NAME[f"silver/{kind}"]).to_pylist()
 

@@ -270,6 +270,3 @@ def test_spark_merges_the_same_tables(tmp_path: Path, spark: Any, half_made: Pat
     lake = copy_of(half_made, tmp_path)
     assert 0 < bring_up(job_of(lake, merge_in(spark))) < len(HISTORY.records)
     assert rows_of(lake) == whole[1]
-    shutil.rmtree(f"{lake.root}/gold")
-    assert bring_up(job_of(lake, merge_in(spark))) == len(HISTORY.records)
-    assert rows_of(lake) == whole[1]

@@ -62,3 +62,12 @@ def test_only_events_that_failovers_rest_on_count(tmp_path: Path) -> None:
     assert {kind: len(rows) for kind, rows in found[CLUSTER_ID].items() if rows} == {"log_truncated": 1}
     assert gold_source.count_events(lake) == 1
     assert gold_source.count_events(lake_in(tmp_path, "cluster-2")) == 0
+
+
+def test_versions_stay_until_something_lands(tmp_path: Path) -> None:
+    lake = lake_in(tmp_path)
+    land(lake, [*COMMANDS[:3], *OUTCOMES[:3]])
+    before = gold_source.versions(lake)
+    assert gold_source.versions(lake) == before
+    land(lake, [*COMMANDS, *OUTCOMES[:3]])
+    assert gold_source.versions(lake) != before
