@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.chaos.broker_stage import SILENCE_MS, BrokerStage
-from tests.chaos.line import Line
+from tests.chaos.line import OF_THE_COMMON_ONES, Line
 
 PAUSE_S = 5.0
 KILLS = 5
@@ -58,10 +58,10 @@ def master_killed_again_and_again(stage: BrokerStage) -> str:
 
 
 LINES = (
-    Line("master-killed", "kill -9 of the master", master_killed),
-    Line("slave-killed", "kill -9 of a slave", slave_killed),
-    Line("master-paused", f"the master stands still for 5 s and wakes; silence of {SILENCE_MS} ms counts as death", master_paused),
-    Line("slave-paused", "a slave stands still for 5 s and wakes", slave_paused),
-    Line("all-killed", "kill -9 of all brokers in the same instant", all_killed),
-    Line("kills-in-a-row", "the current master is killed five times in a row", master_killed_again_and_again, runs=2),
+    Line("master-killed", "kill -9 of the master", master_killed, runs=OF_THE_COMMON_ONES),
+    Line("slave-killed", "kill -9 of a slave", slave_killed, runs=OF_THE_COMMON_ONES),
+    Line("master-paused", f"the master stands still for 5 s and wakes; silence of {SILENCE_MS} ms counts as death", master_paused, runs=OF_THE_COMMON_ONES),
+    Line("slave-paused", "a slave stands still for 5 s and wakes", slave_paused, runs=OF_THE_COMMON_ONES),
+    Line("all-killed", "kill -9 of all brokers in the same instant", all_killed, runs=OF_THE_COMMON_ONES),
+    Line("kills-in-a-row", "the current master is killed five times in a row", master_killed_again_and_again),
 )

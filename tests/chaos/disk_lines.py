@@ -106,6 +106,6 @@ def _left_out(stage: BrokerStage, victim: str) -> None:
 
 
 LINES = (
-    Line("disk-full-master", "the master's disk is full for 30 s", partial(disk_full, True), runs=2, armed=True, settings=SMALL_FILES),
-    Line("disk-full-slave", "a slave's disk is full for 30 s", partial(disk_full, False), runs=2, armed=True, settings=SMALL_FILES),
+    Line("disk-full-master", "the master's disk is full for 30 s", partial(disk_full, True), armed=True, settings=SMALL_FILES),
+    Line("disk-full-slave", "a slave's disk is full for 30 s", partial(disk_full, False), armed=True, settings=SMALL_FILES),
 )
