@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from deltalake.exceptions import DeltaError
@@ -90,10 +91,5 @@ class BronzeLog:
 
 
 def _holes(offsets: pa.ChunkedArray) -> list[tuple[int, int]]:
-    found: list[tuple[int, int]] = []
-    expected = 0
-    for offset in pc.unique(offsets).sort().to_pylist():
-        if offset > expected:
-            found.append((expected, offset - 1))
-        expected = offset + 1
-    return found
+    there = np.concatenate(([-1], np.sort(offsets.to_numpy())))
+    return [(int(there[at]) + 1, int(there[at + 1]) - 1) for at in np.flatnonzero(np.diff(there) > 1)]

@@ -1,17 +1,18 @@
 """
 The check of all that has landed: no hole in offsets, no broken invariant. Without Spark.
 
-Responsible for giving bronze as rows to the invariants and for the report. Judges by what controllers published;
-whether that is what the commands give is `verify`'s question. Refuses to know an invariant.
+Responsible for giving bronze as rows to the invariants, from where the last check ended, and for what is kept for the
+next one. It judges everything anew when what it had judged is not there as it was: a hole that was filled or made, an end
+that lies lower. Judges by what controllers published; whether that is what the commands give is `verify`'s question.
+Refuses to know an invariant.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+import time
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-import msgspec
 import pyarrow.compute as pc
 
 from events import codec
@@ -19,138 +20,193 @@ from events.broker_events import BROKER_EVENTS
 from events.commands import COMMANDS
 from events.outcomes import Outcome
 from events.topics import BROKER_EVENTS_TOPIC, COMMANDS_TOPIC, OUTCOMES_TOPIC
+from lakehouse import check_store
+from lakehouse.alarms import Alarm, merged, of_commands_ahead, of_example, of_gap
 from lakehouse.bronze_log import BronzeLog, LandedRecord
-from lakehouse.delta_tables import read
-from lakehouse.invariant_rows import CounterExample, Decided, Reported, Row
-from lakehouse.invariants import BY_NAME, INVARIANTS, Watch
+from lakehouse.check_report import Report, standing
+from lakehouse.check_store import Checked
+from lakehouse.delta_tables import milliseconds, read
+from lakehouse.errors import LakehouseError
+from lakehouse.invariant_rows import Decided, Reported, Row
+from lakehouse.invariants import Watch, carried_from_json, carried_to_json
 from lakehouse.lake import Lake
 from lakehouse.landing import KEPT_FOR_EVER
 from lakehouse.tables import BRONZE
 
-COUNTER_EXAMPLES_SHOWN_MAX = 100
+VIOLATIONS_KEPT_MAX = 1_000
+"""Of one check; those above it are counted only."""
+AHEAD_MAX_MS = 120_000
+"""An outcome whose command has not landed so long after it is an alarm: both land within seconds."""
+COMMAND_LOG, OUTCOME_LOG = f"{COMMANDS_TOPIC}-0", f"{OUTCOMES_TOPIC}-0"
+
+Logs = Mapping[str, BronzeLog]
+"""The partitions that have landed, by `topic-partition`."""
 
 
-@dataclass(slots=True)
-class Report:
-    """What was found; offsets are those of the topics."""
-
-    decisions: int = 0
-    broker_events: int = 0
-    unreadable: int = 0
-    """Outcomes and broker events whose bytes this release cannot read; they are not judged."""
-    gaps: list[dict[str, Any]] = field(default_factory=list)
-    """`topic`, `partition`, `first`, `last`, both ends included."""
-    violations: dict[str, int] = field(default_factory=dict)
-    """Invariant -> how often it is broken; only those that are."""
-    counter_examples: list[CounterExample] = field(default_factory=list)
-    """The first of them, at most COUNTER_EXAMPLES_SHOWN_MAX."""
-    ahead: int = 0
-    """Outcomes that landed before their commands: the landing job is behind, or commands were taken away at the end."""
-
-    @property
-    def exit_code(self) -> int:
-        """1 when something is missing or broken, else 0."""
-        return 1 if self.gaps or self.violations else 0
-
-    def as_dict(self) -> dict[str, Any]:
-        """For `--json`; with the explanation of each invariant."""
-        found: dict[str, Any] = {name: getattr(self, name) for name in self.__slots__}
-        found["counter_examples"] = msgspec.to_builtins(self.counter_examples)
-        found["invariants"] = {one.name: one.explanation for one in INVARIANTS}
-        return {**found, "exit_code": self.exit_code}
-
-    def text(self) -> str:
-        """One line for each thing found, the verdict first."""
-        counted = f"{self.decisions} decisions and {self.broker_events} broker events, {len(INVARIANTS)} invariants"
-        lines = [f"{'NOT SOUND' if self.exit_code else 'sound'}: {counted}"]
-        lines += [f"  gap: {gap['topic']}-{gap['partition']} offsets {gap['first']} to {gap['last']} never landed" for gap in self.gaps]
-        for name, count in self.violations.items():
-            lines.append(f"  {name} is broken {count} times: {BY_NAME[name].explanation}")
-            lines += [f"    {_line(one)}" for one in self.counter_examples if one.invariant == name]
-        if self.ahead:
-            lines.append(f"  {self.ahead} outcomes landed before their commands")
-        if self.unreadable:
-            lines.append(f"  {self.unreadable} records cannot be read by this release and were not judged")
-        return "\n".join(lines)
+def standing_alarms(lake: Lake) -> list[Alarm]:
+    """What the checks found wrong with the lake's cluster and nobody has put right. Raises `LakehouseError`."""
+    return standing(check_store.alarms(lake))
 
 
-def check(lake: Lake) -> Report:
-    """Read all that has landed and judge it. Raises `NotLanded`, `LakehouseError` when bronze cannot be read."""
-    report, watch = Report(), Watch()
-    commands, outcomes = BronzeLog(lake, COMMANDS_TOPIC), BronzeLog(lake, OUTCOMES_TOPIC)
-    events = {number: BronzeLog(lake, BROKER_EVENTS_TOPIC, number) for number in _partitions(lake)}
-    _add_gaps(report, COMMANDS_TOPIC, 0, commands)
-    _add_gaps(report, OUTCOMES_TOPIC, 0, outcomes)
-    for row in decided_rows(commands, outcomes, report):
-        _note(report, watch, row)
-    for number, log in events.items():
-        _add_gaps(report, BROKER_EVENTS_TOPIC, number, log)
-        for row in reported_rows(number, log, report):
-            _note(report, watch, row)
+def check_step(lake: Lake) -> Report:
+    """The check as a job makes it again and again. Raises `NotLanded`, `LakehouseError`."""
+    return check(lake)
+
+
+def check(lake: Lake, *, from_start: bool = False, now_ms: int | None = None) -> Report:
+    """
+    Judge what has landed since the last check, or all of it, and keep how far it came.
+
+    Raises `NotLanded`, `LakehouseError` when bronze cannot be read.
+    """
+    now_ms = time.time_ns() // 1_000_000 if now_ms is None else now_ms
+    logs = _logs(lake)
+    before = None if from_start else check_store.last_check(lake)
+    if before is not None and not _is_as_it_was(before, logs):
+        before = None
+    step = _Step(before or Checked(), logs)
+    step.run()
+    report = step.report
+    found = [*step.alarms, *_gaps(logs), *_gone(lake, step, logs[COMMAND_LOG].end, now_ms)]
+    then = check_store.alarms(lake)
+    alarms = merged(then, found, now_ms, judged_anew=before is None)
+    report.alarms = standing(alarms)
+    try:
+        if alarms != then:
+            check_store.keep_alarms(lake, alarms)
+        if step.checked != before and lake.cluster_id is not None:
+            check_store.keep_check(lake, step.checked, now_ms)
+    except LakehouseError as error:  # Who may only read the lake can check it all the same.
+        report.not_kept = str(error)
     return report
 
 
-def decided_rows(commands: BronzeLog, outcomes: BronzeLog, report: Report) -> Iterator[Decided]:
-    """Commands with what was first published of them, ascending; counts into the report."""
-    landed = commands.landed()
-    command: LandedRecord | None = next(landed, None)
-    judged = -1
-    for record in outcomes.landed():
-        outcome = _decoded(record.value)
-        if not isinstance(outcome, Outcome):
-            report.unreadable += 1
-            continue
-        if outcome.command_offset <= judged:
-            continue  # A repeat after a change of leader.
-        judged = outcome.command_offset
-        while command is not None and command.offset < judged:
-            command = next(landed, None)
-        there = command is not None and command.offset == judged
-        read_command = _decoded(command.value) if there and command is not None else None
-        report.decisions += 1
-        report.ahead += judged >= commands.end
-        yield Decided(judged, read_command if type(read_command) in COMMANDS else None, outcome, there)
+class _Step:
+    """One check, from where the last one ended."""
+
+    def __init__(self, before: Checked, logs: Logs) -> None:
+        self._logs, self._before = logs, before
+        self._watch = Watch(carried=carried_from_json(before.carried))
+        self._violations = dict(before.violations)
+        self._marks = dict(before.marks)
+        self._judged = before.judged
+        self.report = Report(before.decisions, before.broker_events, unreadable=before.unreadable)
+        self.alarms: list[Alarm] = []
+        self.first_ahead: int | None = None
+        """Offset, in the outcomes, of the first one whose command has not landed."""
+        self.last_ahead = -1
+        """The last command that has not landed though its outcome has."""
+
+    def run(self) -> None:
+        """Decisions first: then less of what brokers say has to wait."""
+        for decided in self._decided(self._logs[COMMAND_LOG], self._logs[OUTCOME_LOG]):
+            self._note(decided)
+        for name, log in self._logs.items():
+            if name not in (COMMAND_LOG, OUTCOME_LOG):
+                for reported in self._reported(name, log):
+                    self._note(reported)
+        self.report.violations = self._violations
+
+    @property
+    def checked(self) -> Checked:
+        """How far it came."""
+        report = self.report
+        return Checked(
+            self._marks, _holes_below(self._logs, self._marks), self._judged,
+            report.decisions, report.broker_events, report.unreadable, self._violations, carried_to_json(self._watch.carried),
+        )  # fmt: skip
+
+    def _decided(self, commands: BronzeLog, outcomes: BronzeLog) -> Iterator[Decided]:
+        """Commands with what was first published of them, ascending, up to the first whose command has not landed."""
+        landed = commands.landed(self._judged + 1)
+        command: LandedRecord | None = next(landed, None)
+        newest = commands.end - 1
+        for record in outcomes.landed(self._marks.get(OUTCOME_LOG, 0)):
+            outcome = decoded(record.value)
+            at = outcome.command_offset if isinstance(outcome, Outcome) else -1
+            if at > newest:
+                self.report.ahead, newest = self.report.ahead + 1, at
+                self.last_ahead = at
+                self.first_ahead = record.offset if self.first_ahead is None else self.first_ahead
+            if self.first_ahead is not None:
+                continue
+            self._marks[OUTCOME_LOG] = record.offset + 1
+            self.report.unreadable += not isinstance(outcome, Outcome)
+            if at <= self._judged:
+                continue  # No outcome, or a repeat after a change of leader.
+            self._judged = at
+            while command is not None and command.offset < at:
+                command = next(landed, None)
+            there = command is not None and command.offset == at
+            read_command = decoded(command.value) if there and command is not None else None
+            self.report.decisions += 1
+            yield Decided(at, read_command if type(read_command) in COMMANDS else None, outcome, there)
+        self._marks[COMMAND_LOG] = self._judged + 1
+
+    def _reported(self, name: str, log: BronzeLog) -> Iterator[Reported]:
+        """Broker events of a partition, ascending."""
+        partition = int(name.rpartition("-")[2])
+        for record in log.landed(self._marks.get(name, 0)):
+            event = decoded(record.value)
+            self._marks[name] = record.offset + 1
+            if type(event) not in BROKER_EVENTS:
+                self.report.unreadable += 1
+                continue
+            self.report.broker_events += 1
+            yield Reported(partition, record.offset, event)
+
+    def _note(self, row: Row) -> None:
+        self.report.judged_now += 1
+        for example in self._watch.note(row):
+            self._violations[example.invariant] = self._violations.get(example.invariant, 0) + 1
+            if len(self.alarms) < VIOLATIONS_KEPT_MAX:
+                self.alarms.append(of_example(example))
 
 
-def reported_rows(partition: int, log: BronzeLog, report: Report) -> Iterator[Reported]:
-    """Broker events of a partition, ascending; counts into the report."""
-    for record in log.landed():
-        event = _decoded(record.value)
-        if type(event) not in BROKER_EVENTS:
-            report.unreadable += 1
-            continue
-        report.broker_events += 1
-        yield Reported(partition, record.offset, event)
-
-
-def _note(report: Report, watch: Watch, row: Row) -> None:
-    for example in watch.note(row):
-        report.violations[example.invariant] = report.violations.get(example.invariant, 0) + 1
-        if len(report.counter_examples) < COUNTER_EXAMPLES_SHOWN_MAX:
-            report.counter_examples.append(example)
-
-
-def _add_gaps(report: Report, topic: str, partition: int, log: BronzeLog) -> None:
-    """What is kept for ever begins at 0; of other topics the log may have dropped the beginning."""
-    report.gaps += [
-        {"topic": topic, "partition": partition, "first": first, "last": last}
-        for first, last in log.holes
-        if first > 0 or topic in KEPT_FOR_EVER
-    ]
-
-
-def _partitions(lake: Lake) -> list[int]:
+def _logs(lake: Lake) -> Logs:
     found = read(lake, BRONZE, columns=["partition"], filters=[("topic", "=", BROKER_EVENTS_TOPIC)])
-    return sorted(pc.unique(found["partition"]).to_pylist())
+    places = [(COMMANDS_TOPIC, 0), (OUTCOMES_TOPIC, 0), *((BROKER_EVENTS_TOPIC, n) for n in sorted(pc.unique(found["partition"]).to_pylist()))]
+    return {f"{topic}-{partition}": BronzeLog(lake, topic, partition) for topic, partition in places}
 
 
-def _decoded(value: bytes | None) -> Any:
+def _is_as_it_was(before: Checked, logs: Logs) -> bool:
+    """Whether what was judged is still there, with the same holes in it."""
+    there = all(name in logs and logs[name].end >= mark for name, mark in before.marks.items())
+    return there and _holes_below(logs, before.marks) == before.holes
+
+
+def _holes_below(logs: Logs, marks: Mapping[str, int]) -> dict[str, list[tuple[int, int]]]:
+    """What is missing of what was judged; both ends included."""
+    found = {name: [hole for hole in _holes(name, log) if hole[0] < marks.get(name, 0)] for name, log in logs.items()}
+    return {name: holes for name, holes in found.items() if holes}
+
+
+def _holes(name: str, log: BronzeLog) -> list[tuple[int, int]]:
+    """What is kept for ever begins at 0; of other topics the log may have dropped the beginning."""
+    for_ever = name.rpartition("-")[0] in KEPT_FOR_EVER
+    return [hole for hole in log.holes if hole[0] > 0 or for_ever]
+
+
+def _gaps(logs: Logs) -> Iterable[Alarm]:
+    for name, log in logs.items():
+        topic, _, partition = name.rpartition("-")
+        for first, last in _holes(name, log):
+            yield of_gap(topic, int(partition), first, last)
+
+
+def _gone(lake: Lake, step: _Step, commands_end: int, now_ms: int) -> Iterable[Alarm]:
+    """Commands that are missing behind the end, once what they led to has been there for long."""
+    if step.first_ahead is None:
+        return
+    place = [("topic", "=", OUTCOMES_TOPIC), ("partition", "=", 0), ("offset", "=", step.first_ahead)]
+    landed_ms = milliseconds(read(lake, BRONZE, columns=["landed_at"], filters=place)["landed_at"])
+    if any(at is None or now_ms - at > AHEAD_MAX_MS for at in landed_ms):
+        yield of_commands_ahead(COMMANDS_TOPIC, commands_end, step.last_ahead)
+
+
+def decoded(value: bytes | None) -> Any:
+    """The record, None when this release cannot read it."""
     try:
         return codec.decode(value or b"")
     except codec.CodecError:
         return None
-
-
-def _line(example: CounterExample) -> str:
-    subject = f"{example.broker_name}: " if example.broker_name else ""
-    return f"{example.topic}-{example.partition} offset {example.offset}: {subject}{example.said}"

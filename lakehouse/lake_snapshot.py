@@ -18,7 +18,6 @@ from lakehouse.lake import Lake
 from lakehouse.state_at import folder_at
 from lakehouse.tables import DECISIONS
 from processors import snapshot_codec
-from processors.snapshots import file_name
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +41,7 @@ class Written:
         return "\n".join([
             f"{self.path}: state after command {self.offset} of {wording.moment(self.at_ms)} UTC, {self.size_bytes} bytes",
             f"cluster {self.cluster_id}  digest {self.digest[:16]}…, {compared}",
-            f"A controller of that cluster starts from it when it lies in <data_dir>/snapshots as {file_name(self.offset)}.",
+            f"A controller of that cluster starts from it when it lies in <data_dir>/snapshots as {snapshot_codec.file_name(self.offset)}.",
         ])  # fmt: skip
 
 
@@ -60,7 +59,7 @@ def write_snapshot(lake: Lake, out: Path, *, offset: int | None = None, at_ms: i
             "run 'regent verify'"
         )
     data = snapshot_codec.dump(folder)
-    path = out / file_name(folder.offset) if out.is_dir() else out
+    path = out / snapshot_codec.file_name(folder.offset) if out.is_dir() else out
     _write_whole(path, data)
     return Written(
         str(path), folder.state.cluster_id, folder.offset, taken_ms, folder.digest.hex(), published is not None, len(data)

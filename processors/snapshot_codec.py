@@ -29,6 +29,11 @@ class SnapshotError(Exception):
     """Bytes that are not a whole snapshot of a version that this release reads."""
 
 
+def file_name(offset: int) -> str:
+    """The name of the file of a snapshot whose last offset this is."""
+    return f"snapshot-{offset:020d}.bin"
+
+
 def dump(folder: Folder) -> bytes:
     """Return the snapshot of `folder`. Two folders that are equal give the same bytes."""
     body = json.dumps(_to_plain(folder), separators=(",", ":"), ensure_ascii=True).encode("ascii")

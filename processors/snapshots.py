@@ -21,11 +21,6 @@ _log = logging.getLogger(__name__)
 _NAME = re.compile(r"^snapshot-(\d{20})\.bin$")
 
 
-def file_name(offset: int) -> str:
-    """The name of the file whose last offset this is."""
-    return f"snapshot-{offset:020d}.bin"
-
-
 class SnapshotFolder:
     """The snapshots of one controller, named after the last offset they contain."""
 
@@ -86,4 +81,4 @@ class SnapshotFolder:
         return None if offset is None else (offset, self._path(offset))
 
     def _path(self, offset: int) -> Path:
-        return self._directory / file_name(offset)
+        return self._directory / snapshot_codec.file_name(offset)
