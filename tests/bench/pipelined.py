@@ -24,16 +24,20 @@ _OPAQUE = re.compile(rb'"opaque":(\d+)')
 RECEIVE_BYTES = 1 << 18
 SILENCE_S = 20.0
 FIRST_OPAQUE = 1_000_000_000
+# Frames sent again, for each one of a run, beyond which it leads nowhere.
+AGAIN_MOST = 20
 
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """What a run gave. `bad` counts answers by code other than the wanted one; `delays_ms` from each frame to its answer."""
+    """What a run gave. `bad` counts answers by code other than the wanted one; `delays_ms` from each frame to its answer; `again`:
+    how often one was sent once more, since the answer was that it should be."""
 
     answered: int
     seconds: float
     bad: dict[int, int]
     delays_ms: Sequence[float] = ()
+    again: int = 0
 
     @property
     def per_s(self) -> float:
@@ -92,9 +96,11 @@ def repeated(frame: bytes, count: int, first: int = 0) -> list[bytes]:
 
 
 class _Clock:
-    """When each frame went out and came back; answers are matched by number, so they may come in any order."""
+    """When each frame went out and came back; answers are matched by number, so they may come in any order. One answered by
+    `again_code` goes out again, its delay goes on."""
 
-    def __init__(self, frames: Sequence[bytes]) -> None:
+    def __init__(self, frames: Sequence[bytes], again_code: int | None = None) -> None:
+        self._frames, self._again_code, self._again = frames, again_code, 0
         match = _OPAQUE.search(frames[0]) if frames else None
         self._first = int(match.group(1)) if match else 0
         self._sent_s = [0.0] * len(frames)
@@ -104,15 +110,24 @@ class _Clock:
     def sent(self, start: int, end: int, at_s: float) -> None:
         self._sent_s[start:end] = [at_s] * (end - start)
 
-    def answered(self, found: Sequence[tuple[int, int]], good_code: int) -> None:
+    def answered(self, found: Sequence[tuple[int, int]], good_code: int) -> bytes:
+        """Takes answers; gives what is to be sent once more. TimeoutError when that never ends."""
         now_s = time.perf_counter()
+        again: list[bytes] = []
         for code, opaque in found:
+            if code == self._again_code:
+                again.append(self._frames[opaque - self._first])
+                continue
             self.delays_ms.append((now_s - self._sent_s[opaque - self._first]) * 1000)
             if code != good_code:
                 self.bad[code] = self.bad.get(code, 0) + 1
+        self._again += len(again)
+        if self._again > AGAIN_MOST * len(self._frames):
+            raise TimeoutError(f"{self._again} answers by code {self._again_code} to {len(self._frames)} frames")
+        return b"".join(again)
 
     def load(self, seconds: float) -> Load:
-        return Load(len(self.delays_ms), seconds, self.bad, self.delays_ms)
+        return Load(len(self.delays_ms), seconds, self.bad, self.delays_ms, self._again)
 
 
 def _connected(address: tuple[str, int]) -> socket.socket:
@@ -128,9 +143,9 @@ def _received(link: socket.socket, answered: int) -> bytes:
     return data
 
 
-def run(address: tuple[str, int], frames: Sequence[bytes], window: int, good_code: int = 0) -> Load:
+def run(address: tuple[str, int], frames: Sequence[bytes], window: int, good_code: int = 0, again_code: int | None = None) -> Load:
     """Send all frames, numbered one after the other, `window` under way at a time; returns when all are answered."""
-    answers, clock = Answers(), _Clock(frames)
+    answers, clock = Answers(), _Clock(frames, again_code)
     with _connected(address) as link:
         began = time.perf_counter()
         sent, answered = 0, 0
@@ -140,14 +155,14 @@ def run(address: tuple[str, int], frames: Sequence[bytes], window: int, good_cod
                 clock.sent(sent, upto, time.perf_counter())
                 link.sendall(b"".join(frames[sent:upto]))
                 sent = upto
-            clock.answered(answers.feed(_received(link, answered)), good_code)
+            link.sendall(clock.answered(answers.feed(_received(link, answered)), good_code))
             answered = len(clock.delays_ms)
         return clock.load(time.perf_counter() - began)
 
 
-def paced(address: tuple[str, int], frames: Sequence[bytes], per_s: float, good_code: int = 0) -> Load:
+def paced(address: tuple[str, int], frames: Sequence[bytes], per_s: float, good_code: int = 0, again_code: int | None = None) -> Load:
     """Send so many frames a second whatever is answered; a delay counts from the moment at which its frame was due."""
-    answers, clock = Answers(), _Clock(frames)
+    answers, clock = Answers(), _Clock(frames, again_code)
     with _connected(address) as link:
         began = time.perf_counter()
         for number in range(len(frames)):
@@ -161,7 +176,7 @@ def paced(address: tuple[str, int], frames: Sequence[bytes], per_s: float, good_
                 sent = due
             wait_s = began + sent / per_s - time.perf_counter() if sent < len(frames) else SILENCE_S
             if select.select([link], [], [], max(0.0, wait_s))[0]:
-                clock.answered(answers.feed(_received(link, len(clock.delays_ms))), good_code)
+                link.sendall(clock.answered(answers.feed(_received(link, len(clock.delays_ms))), good_code))
         return clock.load(time.perf_counter() - began)
 
 

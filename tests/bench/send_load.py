@@ -9,6 +9,7 @@ import time
 from dataclasses import dataclass
 
 from brokers.remoting import codec
+from brokers.remoting.codes import ResponseCode
 from brokers.remoting.command import RemotingCommand
 from infra.ports import split_address
 from infra.workload.message import body_of
@@ -29,7 +30,8 @@ WARM_GAIN = 1.1
 @dataclass(frozen=True, slots=True)
 class Turn:
     """One run: messages/s that were answered with success, processor seconds of the master and of all brokers of its set, the
-    99th of 100 delays, how many sends were refused; the master's memory in MiB right after it, its own and with mapped files."""
+    99th of 100 delays, how many sends were refused; the master's memory in MiB right after it, its own and with mapped files; how
+    often a send was made again because the broker was busy."""
 
     count: int
     per_s: float
@@ -39,6 +41,7 @@ class Turn:
     refused: int
     own_mib: float = 0.0
     all_mib: float = 0.0
+    again: int = 0
 
     @property
     def per_core_s(self) -> float:
@@ -71,13 +74,13 @@ def frames(count: int) -> list[bytes]:
 
 
 def send_all(address: tuple[str, int], count: int, window: int) -> pipelined.Load:
-    """Over one connection, `window` under way."""
-    return pipelined.run(address, frames(count), window)
+    """Over one connection, `window` under way; what a broker is too busy for is sent again, as producers do."""
+    return pipelined.run(address, frames(count), window, again_code=ResponseCode.SYSTEM_BUSY)
 
 
 def send_paced(address: tuple[str, int], count: int, per_s: float) -> pipelined.Load:
     """Over one connection, so many a second."""
-    return pipelined.paced(address, frames(count), per_s)
+    return pipelined.paced(address, frames(count), per_s, again_code=ResponseCode.SYSTEM_BUSY)
 
 
 def send_steadily(address: tuple[str, int], per_s: float, seconds: float) -> dict[int, int]:
@@ -113,7 +116,7 @@ def turn(master: Member, members: list[Member], function: object, *arguments: ob
     if refused > load.answered * REFUSED_MOST:
         raise BenchFailed(f"{refused} of {load.answered} sends at {master.name} were answered with codes {load.bad}")
     spent = (cost[master.pid], sum(cost.values()))
-    return Turn(load.answered - refused, load.good_per_s, *spent, load.p99_ms, refused, held.own, held.all)
+    return Turn(load.answered - refused, load.good_per_s, *spent, load.p99_ms, refused, held.own, held.all, load.again)
 
 
 def warmed_up(master: Member, members: list[Member], function: object, count: int, *arguments: object) -> int:

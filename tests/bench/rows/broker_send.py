@@ -51,8 +51,10 @@ class Sends:
         return [float(getattr(one, name)) for one in (self.paced if paced else self.full)]
 
     @property
-    def refused(self) -> int:
-        return sum(one.refused for one in (*self.full, *self.paced))
+    def refused(self) -> str:
+        """How many sends were, and how many were made again."""
+        turns = (*self.full, *self.paced)
+        return f"{sum(one.refused for one in turns)} refused, {sum(one.again for one in turns)} sent again because it was busy"
 
 
 def serve_echo(port: int) -> None:
@@ -164,12 +166,12 @@ def figures(row: str, replicas: int, ours: Sends, java: Sends | None) -> list[Fi
 
 def _note(replicas: int, ours: Sends, java: Sends | None) -> str:
     rules = "all-ack, minInSyncReplicas 2" if replicas > 1 else "minInSyncReplicas 1"
-    beside = f"; Java's broker: {java_brokers.JVM_NAMED}, RocketMQ's own defaults elsewhere, {java.refused} sends refused" if java else ""
+    beside = f"; Java's broker: {java_brokers.JVM_NAMED}, RocketMQ's own defaults elsewhere, {java.refused}" if java else ""
     return (
         f"median of {TURNS} turns of {MESSAGES}, ours and Java's in turn on the same cores, each warmed up until {JAVA_WARM_UP} more (ours "
         f"{WARM_UP}) cost nearly what the last ones did; own "
-        f"client in a process of its own, one connection, {WINDOW} under way, {rules}, flush in the background; ours {ours.refused} "
-        f"refused{beside}"
+        f"client in a process of its own, one connection, {WINDOW} under way, {rules}, flush in the background; ours {ours.refused}"
+        f"{beside}"
     )
 
 

@@ -27,7 +27,7 @@ def test_sends_go_over_all_queues_and_are_numbered_one_after_the_other() -> None
 
 def test_a_set_of_three_is_judged_by_its_master_and_as_a_whole() -> None:
     rate, core, whole, p99, paced, _ = broker_send.figures("broker-send-3", 3, sends(OURS), sends(JAVA))
-    assert (rate.value, rate.ratio) == (500.0, 0.5) and "28 sends refused" in rate.note
+    assert (rate.value, rate.ratio) == (500.0, 0.5) and "28 refused" in rate.note
     assert (core.value, core.ratio, core.reached) == (2_000.0, 0.5, False)
     assert (whole.value, whole.peer_value) == (500.0, 1_000.0)
     assert p99.ratio == pytest.approx(3.0) and paced.ratio == pytest.approx(3.0)

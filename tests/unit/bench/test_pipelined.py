@@ -86,3 +86,36 @@ def test_every_frame_is_sent_once_and_its_delay_and_code_are_counted_in_whatever
     found = load(served(answer_backwards))
     assert (found.answered, len(found.delays_ms), found.bad) == (20, 20, {1: 10})
     assert 0 < found.p99_ms == max(found.delays_ms)
+
+
+def busy_at_first(link: socket.socket) -> None:
+    """Every third is answered with 2 the first time it comes."""
+    decoder, seen = codec.FrameDecoder(), set()
+    with link:
+        while data := link.recv(65_536):
+            for one in decoder.feed(data):
+                first, _ = one.opaque not in seen, seen.add(one.opaque)
+                link.sendall(response(one.opaque, 2 if first and one.opaque % 3 == 0 else 0))
+
+
+@pytest.mark.parametrize("load", [
+    lambda at, **more: pipelined.run(at, FRAMES, 4, **more), lambda at, **more: pipelined.paced(at, FRAMES, 2_000.0, **more),
+])  # fmt: skip
+def test_what_a_server_is_too_busy_for_is_sent_again(load) -> None:  # type: ignore[no-untyped-def]
+    thirds = sum((pipelined.FIRST_OPAQUE + number) % 3 == 0 for number in range(20))
+    found = load(served(busy_at_first), again_code=2)
+    assert (found.answered, found.bad, found.again) == (20, {}, thirds)
+    counted = load(served(busy_at_first))
+    assert (counted.answered, counted.bad, counted.again) == (20, {2: thirds}, 0)
+
+
+def test_a_server_that_is_always_busy_is_given_up() -> None:
+    def always(link: socket.socket) -> None:
+        decoder = codec.FrameDecoder()
+        with link:
+            while data := link.recv(65_536):
+                for one in decoder.feed(data):
+                    link.sendall(response(one.opaque, 2))
+
+    with pytest.raises(TimeoutError, match="by code 2 to 20 frames"):
+        pipelined.run(served(always), FRAMES, 4, again_code=2)
