@@ -50,7 +50,7 @@ def _show(spark: Any, lake: Lake, name: str, spec: TableSpec, folded: pa.Table |
     if spark.catalog.tableExists(name):
         spark.sql(f"DROP {'VIEW' if spark.catalog.getTable(name).tableType == 'VIEW' else 'TABLE'} {name}")
     if folded is None:
-        spark.sql(f"CREATE VIEW {name} AS SELECT * FROM delta.`{lake.uri(spec)}`{_own(lake)}")
+        spark.sql(f"CREATE VIEW {name} AS SELECT * FROM delta.`{lake.spark_uri(spec)}`{_own(lake)}")
     else:
         spark.createDataFrame(folded).write.mode("overwrite").saveAsTable(name)
 
