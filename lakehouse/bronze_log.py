@@ -9,14 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import reduce
+from operator import and_
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.dataset as ds
 from deltalake.exceptions import DeltaError
 
 from lakehouse.delta_tables import milliseconds, open_table, own_rows
 from lakehouse.errors import LakehouseError
+from lakehouse.high_water import Partition
 from lakehouse.lake import Lake
 from lakehouse.tables import BRONZE
 
@@ -37,14 +41,14 @@ class LandedRecord:
 class BronzeLog:
     """Partition `partition` of a cluster's `topic`. Reads the table as it was when this was made."""
 
-    def __init__(self, lake: Lake, topic: str, partition: int = 0) -> None:
+    def __init__(self, lake: Lake, topic: str, partition: int = 0, rows: ds.Dataset | None = None, offsets: pa.ChunkedArray | None = None) -> None:
+        """`rows` and `offsets` are those of bronze and of this partition, where they were read together with others."""
         self._topic = topic
         try:
-            self._rows = open_table(lake, BRONZE).to_pyarrow_dataset()
-            self._mine = (pc.field("topic") == topic) & (pc.field("partition") == partition)
-            for column, _, value in own_rows(lake):
-                self._mine = self._mine & (pc.field(column) == value)
-            offsets = self._rows.to_table(columns=["offset"], filter=self._mine)["offset"]
+            self._rows = _opened(lake) if rows is None else rows
+            self._mine = _own(lake) & (pc.field("topic") == topic) & (pc.field("partition") == partition)
+            if offsets is None:
+                offsets = self._rows.to_table(columns=["offset"], filter=self._mine)["offset"]
         except (DeltaError, OSError, pa.ArrowException) as error:
             raise LakehouseError(f"bronze of {topic} cannot be read: {error}") from error
         self.holes = _holes(offsets)
@@ -88,6 +92,29 @@ class BronzeLog:
             elif (record.key, record.value) != (last.key, last.value):
                 raise LakehouseError(f"bronze of {self._topic} has two different records at offset {record.offset}")
             last = record
+
+
+def all_logs(lake: Lake) -> dict[Partition, BronzeLog]:
+    """Every partition that has landed, of one and the same version of the table. Raises `NotLanded`, `LakehouseError`."""
+    try:
+        rows = _opened(lake)
+        places = rows.to_table(columns=["topic", "partition", "offset"], filter=_own(lake))
+    except (DeltaError, OSError, pa.ArrowException) as error:
+        raise LakehouseError(f"bronze cannot be read: {error}") from error
+    found: dict[Partition, BronzeLog] = {}
+    for one in places.group_by(["topic", "partition"]).aggregate([]).sort_by([("topic", "ascending"), ("partition", "ascending")]).to_pylist():
+        topic, partition = one["topic"], one["partition"]
+        mine = places.filter((pc.field("topic") == topic) & (pc.field("partition") == partition))
+        found[topic, partition] = BronzeLog(lake, topic, partition, rows, mine["offset"])
+    return found
+
+
+def _opened(lake: Lake) -> ds.Dataset:
+    return open_table(lake, BRONZE).to_pyarrow_dataset()
+
+
+def _own(lake: Lake) -> pc.Expression:
+    return reduce(and_, (pc.field(column) == value for column, _, value in own_rows(lake)), pc.scalar(True))
 
 
 def _holes(offsets: pa.ChunkedArray) -> list[tuple[int, int]]:

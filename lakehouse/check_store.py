@@ -18,7 +18,7 @@ from msgspec import Struct
 
 from lakehouse.alarms import ALARMS, Alarm
 from lakehouse.columns import Column
-from lakehouse.delta_tables import ensure_tables, milliseconds, read
+from lakehouse.delta_tables import ensure_tables, milliseconds, own_predicate, read
 from lakehouse.errors import LakehouseError, NotLanded
 from lakehouse.invariants import INVARIANTS, carried_from_json
 from lakehouse.lake import Lake
@@ -117,12 +117,11 @@ def keep_check(lake: Lake, checked: Checked, now_ms: int) -> None:
 
 
 def _replace(lake: Lake, table: TableSpec, rows: list[dict[str, object]]) -> None:
-    whose = str(lake.cluster_id).replace("'", "''")
     try:
         ensure_tables(lake, (table,))
         deltalake.write_deltalake(
             lake.uri(table), pa.Table.from_pylist(rows, schema=table.schema), mode="overwrite",
-            predicate=f"{CLUSTER_ID} = '{whose}'", storage_options=dict(lake.storage_options) or None,
+            predicate=own_predicate(lake), storage_options=dict(lake.storage_options) or None,
         )  # fmt: skip
     except (DeltaError, OSError, pa.ArrowException) as error:
         raise LakehouseError(f"table {table.name} cannot be written: {error}") from error

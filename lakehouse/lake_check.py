@@ -13,8 +13,6 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-import pyarrow.compute as pc
-
 from events import codec
 from events.broker_events import BROKER_EVENTS
 from events.commands import COMMANDS
@@ -22,7 +20,7 @@ from events.outcomes import Outcome
 from events.topics import BROKER_EVENTS_TOPIC, COMMANDS_TOPIC, OUTCOMES_TOPIC
 from lakehouse import check_store
 from lakehouse.alarms import Alarm, merged, of_commands_ahead, of_example, of_gap
-from lakehouse.bronze_log import BronzeLog, LandedRecord
+from lakehouse.bronze_log import BronzeLog, LandedRecord, all_logs
 from lakehouse.check_report import Report, standing
 from lakehouse.check_store import Checked
 from lakehouse.delta_tables import milliseconds, read
@@ -164,9 +162,10 @@ class _Step:
 
 
 def _logs(lake: Lake) -> Logs:
-    found = read(lake, BRONZE, columns=["partition"], filters=[("topic", "=", BROKER_EVENTS_TOPIC)])
-    places = [(COMMANDS_TOPIC, 0), (OUTCOMES_TOPIC, 0), *((BROKER_EVENTS_TOPIC, n) for n in sorted(pc.unique(found["partition"]).to_pylist()))]
-    return {f"{topic}-{partition}": BronzeLog(lake, topic, partition) for topic, partition in places}
+    landed = all_logs(lake)
+    events = (place for place in landed if place[0] == BROKER_EVENTS_TOPIC)
+    places = ((COMMANDS_TOPIC, 0), (OUTCOMES_TOPIC, 0), *events)
+    return {f"{topic}-{partition}": landed.get((topic, partition)) or BronzeLog(lake, topic, partition) for topic, partition in places}
 
 
 def _is_as_it_was(before: Checked, logs: Logs) -> bool:

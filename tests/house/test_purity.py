@@ -22,7 +22,7 @@ SHELLS: dict[str, tuple[str, ...]] = {
         "processors/effect_runner.py", "processors/fact_reporter.py", "processors/log_watch.py", "processors/start_fold.py",
         "processors/last_resort.py", "processors/log_levels.py", "processors/namesrv_process.py", "processors/peers.py", "processors/outcome_publisher.py",
         "brokers/broker_process.py", "brokers/hand_over_work.py", "brokers/index_upkeep.py", "brokers/local_replica.py", "brokers/membership.py", "brokers/predecessor.py", "brokers/retention_task.py", "brokers/role_switch.py", "brokers/scrubber.py", "brokers/send_parts.py", "brokers/upkeep.py",
-        "brokers/replica/driver.py", "brokers/replica/hooks.py", "lakehouse/landing_job.py", "lakehouse/lander.py", "lakehouse/catalogue.py",
+        "brokers/replica/driver.py", "brokers/replica/hooks.py", "lakehouse/landing_job.py", "lakehouse/landing_beside.py", "lakehouse/activity.py", "lakehouse/lander.py", "lakehouse/catalogue.py",
     ),
     "Kafka": (
         "events/producer.py", "processors/log_reader.py", "processors/topic_check.py", "processors/topic_identity.py", "brokers/event_reporter.py",
@@ -30,7 +30,7 @@ SHELLS: dict[str, tuple[str, ...]] = {
     ),
     "Spark and Delta": (
         "lakehouse/session.py", "lakehouse/verify.py", "lakehouse/maintain.py", "lakehouse/lake.py", "lakehouse/lake_check.py", "lakehouse/lake_snapshot.py",
-        "lakehouse/gold_merge_spark.py", "lakehouse/sql_spark.py", "lakehouse/gold_job.py", "lakehouse/gold_activity.py", "lakehouse/aggregates.py", "lakehouse/aggregates_job.py",
+        "lakehouse/gold_merge_spark.py", "lakehouse/sql_spark.py", "lakehouse/gold_job.py", "lakehouse/gold_activity.py", "lakehouse/check_activity.py", "lakehouse/aggregates.py", "lakehouse/aggregates_job.py",
     ),
     "sockets": (
         "processors/snapshot_fetch.py",
