@@ -53,7 +53,7 @@ def render(view: Mapping[str, Any]) -> list[str]:
     if known > len(view["sets"]):
         lines += ["", f"{known} broker sets, too many to be shown here: 'regent controller sets' lists them"]
     if view["landing"]:
-        lines += ["", _landing_line(view["landing"])]
+        lines += ["", *_landing_lines(view["landing"])]
     return lines
 
 
@@ -81,9 +81,14 @@ def _yes(value: object) -> str:
     return "yes" if value else "no"
 
 
-def _landing_line(landing: Mapping[str, Any]) -> str:
-    text = f"landing: {landing['stage']}, {landing['rows']} rows, {landing['lag_records']} records behind the log"
-    return f"{text}, ERROR {landing['error']}" if landing["error"] else text
+def _landing_lines(landing: Mapping[str, Any]) -> list[str]:
+    late = f", the oldest for {landing['lag_ms'] / 1000:.0f} s" if landing["lag_records"] and landing["lag_ms"] else ""
+    text = f"landing: {landing['stage']}, {landing['rows']} rows, {landing['lag_records']} records behind the log{late}"
+    lines = [f"{text}, ERROR {landing['error']}" if landing["error"] else text]
+    if landing["alarms"]:
+        lines.append(f"lake: {landing['alarms']} ALARMS STAND: 'regent lake check' names them")
+    lines += [f"lake: {name} has failed and is tried again: {why}" for name, why in sorted(landing["troubles"].items())]
+    return [*lines, *([f"landing over HTTP: http://{landing['metrics']}/metrics"] if landing["metrics"] else [])]
 
 
 def table(rows: Sequence[Sequence[str]]) -> list[str]:

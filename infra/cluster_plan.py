@@ -101,8 +101,8 @@ class _Ports:
 
 
 def ports_needed(options: ClusterOptions) -> int:
-    """Name server, controllers, Kafka, brokers including the ones that may be added later, and the controllers' HTTP."""
-    return _ports_before_http(options) + options.controllers
+    """Name server, controllers, Kafka, brokers including the ones that may be added later, and HTTP of controllers and landing job."""
+    return _ports_before_http(options) + options.controllers + 1
 
 
 def _ports_before_http(options: ClusterOptions) -> int:
@@ -124,7 +124,7 @@ def make_plan(folder: DataFolder, cluster_id: str, options: ClusterOptions, java
     advertised = tuple(advertise for _, advertise in controllers)
     plan = [*kafka_specs, *_controllers(folder, cluster_id, options, names, controllers, http, kafka), name_server]
     if options.land:
-        plan.append(_land(folder, cluster_id, kafka, java_home, jars))
+        plan.append(_land(folder, cluster_id, kafka, java_home, jars, http_ports.take("land", "land")[0]))
     for number in range(1, options.replicas + 1):
         plan.append(_broker(folder, number, ports, advertised, (name_server.config["listen"],), kafka))
     return ClusterPlan(tuple(_placed(spec, options) for spec in plan), kafka, advertised, (f"{ports.advertise_host}:{first}",), first)
@@ -187,12 +187,12 @@ def _controllers(
     ]
 
 
-def _land(folder: DataFolder, cluster_id: str, kafka: dict[str, str], java_home: Path, jars: Path) -> ProcessSpec:
+def _land(folder: DataFolder, cluster_id: str, kafka: dict[str, str], java_home: Path, jars: Path, metrics: str) -> ProcessSpec:
     config = {
         "cluster_id": cluster_id, "tables": str(folder.tables), "checkpoint_dir": str(folder.landing / "checkpoints"), "work_dir": str(folder.landing),
-        "jars_dir": str(jars), "java_home": str(java_home), "kafka": kafka,
+        "jars_dir": str(jars), "java_home": str(java_home), "kafka": kafka, "metrics_listen": metrics,
     }
-    return ProcessSpec("land", "land", config, ())
+    return ProcessSpec("land", "land", config, (metrics,))
 
 
 def _broker(

@@ -91,7 +91,7 @@ def log_ends(kafka: Mapping[str, str]) -> dict[str, int]:
 
 
 def landing(cluster: Mapping[str, Any]) -> dict[str, Any] | None:
-    """How far the tables are behind the log, in records; None when there is no landing job."""
+    """How far the tables are behind the log, and what the job says of itself; None when there is no landing job."""
     if not any(one["kind"] == "land" for one in cluster["processes"]):
         return None
     status = landing_status.read_status(Path(cluster["landing_dir"]))
@@ -102,4 +102,6 @@ def landing(cluster: Mapping[str, Any]) -> dict[str, Any] | None:
         "ready": bool(status and status.ready), "stage": status.stage if status else "none",
         "error": status.error if status else None, "landed": landed, "lag": lag, "lag_records": sum(lag.values()),
         "rows": status.rows if status else 0, "last_batch_ms": status.last_batch_ms if status else 0,
+        "lag_ms": max(status.lag_ms.values(), default=0) if status else 0, "alarms": status.alarms if status else None,
+        "troubles": dict(status.troubles) if status else {}, "metrics": status.metrics if status else None,
     }

@@ -42,6 +42,8 @@ class LandConfig(BaseModel):
     """Local folder for the status file and for Spark's temporary files; None: checkpoint_dir, which must be a folder then."""
     jars_dir: Path | None = None
     """Folder that holds the jars of Delta and of Spark's Kafka source; None: they come with spark_packages."""
+    schemas_dirs: list[Path] = Field(default_factory=list)
+    """More folders of schemas, laid out as those of a release: they explain records of newer ones, and may be filled while it runs."""
     spark_packages: list[str] = Field(default_factory=list)
     """Maven coordinates that Spark fetches at its start, for example those of an object store."""
     spark_master: str | None = None
@@ -58,6 +60,16 @@ class LandConfig(BaseModel):
     """The same for all other silver tables."""
     gold_every_s: int = Field(default=15, ge=0, le=86_400)
     """How often the gold tables are brought up to what has landed, seconds; 0: never, `regent lake gold` does it."""
+    check_every_s: int = Field(default=60, ge=0, le=86_400)
+    """How often the check looks for gaps and broken invariants in what has landed, seconds; 0: never, `regent lake check` does it."""
+    maintain_every_s: int = Field(default=600, ge=0, le=86_400)
+    """How often tables are cared for, seconds; 0: never, `regent lake maintain` does it."""
+    time_travel_days: int = Field(default=30, ge=1, le=36_500)
+    """For so many days back the care of tables keeps every version readable."""
+    metrics_listen: str | None = None
+    """host:port where Prometheus finds metrics (/metrics); None: nowhere."""
+    niceness: int = Field(default=10, ge=0, le=19)
+    """By how much the job and its Java process give way to other processes on their machine; 0: not at all."""
     offsets_per_batch: int = Field(default=20_000, ge=1, le=OFFSETS_PER_BATCH_MAX)
     lock_wait_ms: int = Field(default=60_000, ge=0)
     """How long to wait for the Java process of a killed predecessor to end."""

@@ -10,7 +10,7 @@ import json
 import os
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -37,6 +37,16 @@ class LandingStatus:
     last_batch_ms: int = 0
     updated_at_ms: int = 0
     error: str | None = None
+    lag_records: dict[str, int] = field(default_factory=dict)
+    """Records of the log that have not landed in bronze, when it was asked last."""
+    lag_ms: dict[str, int] = field(default_factory=dict)
+    """For how long the oldest of them has been in the log."""
+    alarms: int | None = None
+    """Alarms of the check that stand; None before its first round."""
+    troubles: dict[str, str] = field(default_factory=dict)
+    """Activities beside landing whose last round failed, and why."""
+    metrics: str | None = None
+    """Where Prometheus finds the metrics, host:port."""
 
 
 class StatusFile:
@@ -46,6 +56,8 @@ class StatusFile:
         self._path = directory / STATUS_FILE
         self._lock = threading.Lock()
         self._status = LandingStatus(pid=os.getpid())
+        self.on_batch: Callable[[str, int, int], None] = lambda which, rows, taken_ms: None
+        """Is told of each batch: which query, its rows, how many ms it took."""
 
     @property
     def status(self) -> LandingStatus:
@@ -60,8 +72,17 @@ class StatusFile:
             )
             self._write()
 
+    def troubled(self, activity: str, why: str | None) -> None:
+        """An activity beside landing has failed, or None: it has not."""
+        with self._lock:
+            known = {name: text for name, text in self._status.troubles.items() if name != activity}
+            changed = known if why is None else {**known, activity: why}
+        if changed != self._status.troubles:
+            self.update(troubles=changed)
+
     def batch_done(self, which: str, next_offsets: Mapping[str, int], rows: int, ms: int) -> None:
         """Note a batch: `which` is `landed` or `detailed`."""
+        self.on_batch(which, rows, ms)
         with self._lock:
             status = self._status
             known = dict(getattr(status, which))

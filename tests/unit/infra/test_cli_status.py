@@ -11,7 +11,7 @@ VIEW = {
         "members": [{"id": 1, "address": "h:1", "alive": True, "in_set": True, "clean": True, "epoch": 4,
                      "max_offset": 90, "end_offset": 100, "confirm_offset": 99}],
     }},
-    "landing": {"stage": "landing", "rows": 5, "lag_records": 2, "error": None},
+    "landing": {"stage": "landing", "rows": 5, "lag_records": 2, "error": None, "lag_ms": 3400, "alarms": 0, "troubles": {}, "metrics": "h:6"},
 }
 
 
@@ -20,6 +20,14 @@ def test_a_person_sees_processes_sets_with_both_epochs_and_the_lag() -> None:
     assert "master id 1 at h:1, epoch 4, in sync [1, 2] (set epoch 6)" in text
     assert "ready, silent" in text and "2 records behind the log" in text
     assert "100  99" in text, "the broker's own end and confirm offset"
+
+
+def test_lag_alarms_and_troubles_of_the_lake_are_told() -> None:
+    text = "\n".join(cli_status.render(VIEW))
+    assert "2 records behind the log, the oldest for 3 s" in text and "http://h:6/metrics" in text and "ALARMS" not in text
+    troubled = {**VIEW["landing"], "alarms": 3, "troubles": {"care": "no room"}}  # type: ignore[dict-item]
+    text = "\n".join(cli_status.render({**VIEW, "landing": troubled}))
+    assert "3 ALARMS STAND: 'regent lake check' names them" in text and "care has failed and is tried again: no room" in text
 
 
 def test_a_set_without_a_master_says_so() -> None:

@@ -19,7 +19,7 @@ def plan(tmp_path: Path, **options: object) -> ClusterPlan:
 def test_no_two_processes_listen_on_the_same_address(tmp_path: Path) -> None:
     made = plan(tmp_path, kafka_nodes=3)
     addresses = [address for spec in made.processes for address in spec.listens]
-    assert len(addresses) == len(set(addresses)) == 3 * 2 + 2 * 2 + 1 + 3 * 3
+    assert len(addresses) == len(set(addresses)) == 3 * 2 + 2 * 2 + 1 + 3 * 3 + 1
 
 
 def test_every_process_gets_a_configuration_that_its_package_accepts(tmp_path: Path) -> None:
@@ -73,7 +73,9 @@ def test_a_cluster_for_the_brokers_of_others_has_none_of_its_own(tmp_path: Path)
 
 def test_the_ports_of_http_lie_behind_all_others_so_that_older_clusters_keep_theirs(tmp_path: Path) -> None:
     made = plan(tmp_path)
-    http = [int(spec.config["http_listen"].rpartition(":")[2]) for spec in made.of_kind("controller")]
+    at = [*(spec.config["http_listen"] for spec in made.of_kind("controller")), *(spec.config["metrics_listen"] for spec in made.of_kind("land"))]
+    http = [int(one.rpartition(":")[2]) for one in at]
+    assert http == sorted(http) and len(http) == 3
     others = {int(at.rpartition(":")[2]) for spec in made.processes for at in spec.listens} - set(http)
     assert min(http) > max(others)
     for spec in made.of_kind("controller"):

@@ -1,0 +1,85 @@
+"""
+What a landing job does beside landing: gold, the check, the care of tables, the watch over its lag, and metrics.
+
+Responsible for starting and stopping these, each in a thread of its own and none of which landing waits for.
+Refuses to know how any of it is done.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+
+from events.topics import TOPICS
+from lakehouse import lake_check, landing_metrics, log_probe, maintain
+from lakehouse.activity import Activity
+from lakehouse.commit_lock import CommitLocks
+from lakehouse.config import LandConfig
+from lakehouse.errors import LakehouseError
+from lakehouse.gold_activity import GoldActivity
+from lakehouse.lag import LagWatch
+from lakehouse.lake import Lake
+from lakehouse.status import StatusFile
+
+WATCH_EVERY_S = 5.0
+STOP_WAIT_S = 10.0
+TOPIC_NAMES = tuple(spec.name for spec in TOPICS)
+
+
+@contextmanager
+def beside(config: LandConfig, lake: Lake, locks: CommitLocks, status: StatusFile) -> Iterator[None]:
+    """All of it goes on in here. Raises `LakehouseError` when `metrics_listen` cannot be bound."""
+    steps: dict[str, tuple[float, Callable[[Callable[[], bool]], object]]] = {
+        "watch": (WATCH_EVERY_S, Watch(config, status).step),
+        "check": (config.check_every_s, lambda stopped: _check(lake, status)),
+        "care": (config.maintain_every_s, lambda stopped: _care(lake, locks, config.time_travel_days, stopped)),
+    }
+    with ExitStack() as held:
+        _serve(held, config, status)
+        if config.gold_every_s:
+            gold = GoldActivity(lake, locks, config.gold_every_s)
+            gold.start()
+            held.callback(gold.stop, STOP_WAIT_S)
+        for name, (every_s, step) in steps.items():
+            if every_s:
+                activity = Activity(name, every_s, step, status.troubled)
+                activity.start()
+                held.callback(activity.stop, STOP_WAIT_S)
+        yield
+
+
+def _serve(held: ExitStack, config: LandConfig, status: StatusFile) -> None:
+    if config.metrics_listen is None:
+        return
+    metrics = landing_metrics.LandingMetrics(lambda: status.status)
+    address, stop = landing_metrics.serve(config.metrics_listen, metrics)
+    held.callback(stop)
+    status.on_batch = metrics.batch_done
+    status.update(metrics=address)
+
+
+class Watch:
+    """Asks the log where it ends, and puts what is behind into the status."""
+
+    def __init__(self, config: LandConfig, status: StatusFile) -> None:
+        self._kafka, self._status = config.kafka, status
+        self._lag = LagWatch()
+
+    def step(self, stopped: Callable[[], bool]) -> None:
+        """One question. Raises `LakehouseError` when the log does not answer."""
+        found = log_probe.log_ends(self._kafka, TOPIC_NAMES)
+        ends = {f"{topic}-{number}": ends.end for (topic, number), ends in found.items()}
+        lag = self._lag.note(time.monotonic_ns() // 1_000_000, ends, self._status.status.landed)
+        self._status.update(lag_records=dict(lag.records), lag_ms=dict(lag.age_ms))
+
+
+def _check(lake: Lake, status: StatusFile) -> None:
+    status.update(alarms=len(lake_check.check_step(lake).alarms))
+
+
+def _care(lake: Lake, locks: CommitLocks, window_days: float, stopped: Callable[[], bool]) -> None:
+    done = list(maintain.maintain(lake, locks, window_days, stopped=stopped))
+    problems = [f"{one.table}: {one.problem}" for one in done if one.problem]
+    if problems:
+        raise LakehouseError("; ".join(problems))
