@@ -24,15 +24,18 @@ from pyarrow.fs import PyFileSystem
 
 from lakehouse import care_plan
 from lakehouse.aggregate_tables import AGGREGATE_TABLES
+from lakehouse.alarms import ALARMS
 from lakehouse.care_plan import DataFile, Rewrite
+from lakehouse.check_store import CHECKED
 from lakehouse.commit_lock import CommitLocks
 from lakehouse.errors import LakehouseError, NotLanded
 from lakehouse.gold_progress import GOLD_PROGRESS
 from lakehouse.gold_tables import GOLD_TABLES
 from lakehouse.lake import Lake, open_delta
+from lakehouse.proof_store import PROVEN
 from lakehouse.tables import TABLES, TableSpec
 
-CARED_FOR: tuple[TableSpec, ...] = (*TABLES, *GOLD_TABLES, GOLD_PROGRESS, *AGGREGATE_TABLES)
+CARED_FOR: tuple[TableSpec, ...] = (*TABLES, *GOLD_TABLES, GOLD_PROGRESS, *AGGREGATE_TABLES, ALARMS, CHECKED, PROVEN)
 WINDOW_DAYS = 30
 WINDOW_DAYS_MIN = 1
 """A shorter window could remove files that somebody has written and not committed yet, or is just reading."""
@@ -102,9 +105,10 @@ def window_of(table: TableSpec, window_days: float) -> float:
     For how many days versions of a table are kept.
 
     Rows of gold say themselves from when to when they hold, and every run of the gold job writes files anew to replace
-    some: a month of versions would be many times the table, and nobody needs them.
+    some: a month of versions would be many times the table, and nobody needs them. The same holds for what proofs and
+    checks keep.
     """
-    return min(window_days, WINDOW_DAYS_MIN) if table.layer == "gold" else window_days
+    return min(window_days, WINDOW_DAYS_MIN) if table.layer in ("gold", "proof") else window_days
 
 
 class _Care:
