@@ -1,11 +1,11 @@
 """
-Process faults under load, on real processes (`make chaos`): brokers, controllers, Kafka.
+Process faults under load, on real processes (`make chaos`): brokers, controllers, Kafka, landing jobs.
 
 Responsible for: which lines are played, the tables and the exit code. Refuses to know: what a line does.
 
     make chaos                               all lines
     make chaos ARGS=--list                   what there is
-    make chaos ARGS="brokers"                one group: brokers, control
+    make chaos ARGS="brokers"                one group: brokers, control, landing
     make chaos ARGS="master kafka"           those whose names begin so
     make chaos ARGS="master-killed --runs 30 --json"
 
@@ -32,18 +32,20 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT))
 
 from infra.cli_status import table  # noqa: E402
-from tests.chaos import broker_lines, broker_run, control_run, network  # noqa: E402
+from tests.chaos import broker_lines, broker_run, control_run, landing_lines, landing_run, network  # noqa: E402
 from tests.chaos.broker_stage import CLIENT, HEARTBEAT_MS, SILENCE_MS  # noqa: E402
 from tests.chaos.control_run import BLOWS, Blow  # noqa: E402
+from tests.chaos.landing_lines import LandingLine  # noqa: E402
 from tests.chaos.line import Line  # noqa: E402
 from tests.chaos.progress import Progress  # noqa: E402
 from tests.chaos.stage import RATE, SEND_TIMEOUT_MS  # noqa: E402
 from tests.chaos.verdict import HEAD, Row  # noqa: E402
 
-BROKERS, CONTROL = "brokers", "control"
+BROKERS, CONTROL, LANDING = "brokers", "control", "landing"
 ABOUT = {
     BROKERS: f"{CLIENT}; broker heartbeat {HEARTBEAT_MS} ms, silent after {SILENCE_MS} ms; RTO: first failed call to first success",
     CONTROL: f"own client: call timeout {SEND_TIMEOUT_MS} ms, {RATE} messages/s",
+    LANDING: landing_run.ABOUT,
 }
 INTERRUPTED = 130
 
@@ -89,20 +91,23 @@ class Report:
         return {"good": self.is_good, "problems": self.problems, "bad": self.bad, "skipped": self.skipped, **groups}
 
 
-def chosen(names: Sequence[str]) -> tuple[list[Line], list[Blow]]:
+def chosen(names: Sequence[str]) -> tuple[list[Line], list[Blow], list[LandingLine]]:
     """Those whose names, or whose group's name, begin with one of `names`; all when none is given."""
 
     def wanted(group: str, name: str) -> bool:
         return not names or group in names or any(name.startswith(one) for one in names)
 
-    return [one for one in broker_lines.LINES if wanted(BROKERS, one.name)], [one for one in BLOWS if wanted(CONTROL, one.name)]
+    return (
+        [one for one in broker_lines.LINES if wanted(BROKERS, one.name)], [one for one in BLOWS if wanted(CONTROL, one.name)],
+        [one for one in landing_lines.LINES if wanted(LANDING, one.name)],
+    )  # fmt: skip
 
 
 def parsed(words: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="make chaos", description="Process faults under load; nothing acknowledged may be lost.")
-    parser.add_argument("names", nargs="*", help="beginnings of names, or a group: brokers, control (default: all)")
+    parser.add_argument("names", nargs="*", help="beginnings of names, or a group: brokers, control, landing (default: all)")
     parser.add_argument("--list", action="store_true", help="the lines, and end")
-    parser.add_argument("--runs", type=int, help="runs of each line of brokers (default: as the line says)")
+    parser.add_argument("--runs", type=int, help="runs of each line of brokers and landing (default: as the line says)")
     parser.add_argument("--kafka-nodes", type=int, choices=(1, 3), default=3, help="for the group control")
     parser.add_argument("--json", action="store_true", help="one document instead of tables")
     parser.add_argument("--keep", action="store_true", help="leave the data folder and its logs")
@@ -114,14 +119,17 @@ def parsed(words: Sequence[str] | None) -> argparse.Namespace:
 
 def list_lines() -> None:
     for group, lines in ((BROKERS, [(one.name, f"{one.runs} ×", one.text) for one in broker_lines.LINES]),
-                         (CONTROL, [(one.name, "1 ×", one.line) for one in BLOWS])):  # fmt: skip
+                         (CONTROL, [(one.name, "1 ×", one.line) for one in BLOWS]),
+                         (LANDING, [(one.name, f"{one.runs} ×", one.text) for one in landing_lines.LINES])):  # fmt: skip
         print(f"{group}:")
         print("\n".join(f"  {text}" for text in table(lines)))
 
 
-def play(lines: Sequence[Line], blows: Sequence[Blow], flags: argparse.Namespace, home: Path, report: Report) -> None:
-    """The lines of brokers in a network of their own where there may be one, then the blows at what decides."""
-    progress = Progress(len(lines) + len(blows), time.monotonic)
+def play(
+    lines: Sequence[Line], blows: Sequence[Blow], landings: Sequence[LandingLine], flags: argparse.Namespace, home: Path, report: Report
+) -> None:
+    """The lines of brokers in a network of their own where there may be one, the blows at what decides, then landing jobs."""
+    progress = Progress(len(lines) + len(blows) + len(landings), time.monotonic)
     if lines:
         made = network.Network(home, broker_run.BROKERS) if network.INSIDE in os.environ else None
         try:
@@ -133,6 +141,8 @@ def play(lines: Sequence[Line], blows: Sequence[Blow], flags: argparse.Namespace
     if blows:
         problem = control_run.play_blows(blows, home, flags.kafka_nodes, report.rows[CONTROL], progress)
         report.problems += [problem] if problem else []
+    if landings:
+        landing_run.play_landing(landings, home, flags.runs, report.rows[LANDING], progress)
 
 
 def interruptible() -> None:
@@ -149,8 +159,8 @@ def interruptible() -> None:
 
 def main(words: Sequence[str] | None = None) -> int:
     flags = parsed(words)
-    lines, blows = chosen(flags.names)
-    if flags.list or not (lines or blows):
+    lines, blows, landings = chosen(flags.names)
+    if flags.list or not (lines or blows or landings):
         list_lines()
         return 0 if flags.list else 2
     if lines:
@@ -159,7 +169,7 @@ def main(words: Sequence[str] | None = None) -> int:
     home = Path(tempfile.mkdtemp(prefix="regent-chaos-"))
     report, is_interrupted = Report(), False
     try:
-        play(lines, blows, flags, home, report)
+        play(lines, blows, landings, flags, home, report)
     except KeyboardInterrupt:
         is_interrupted = True
         report.problems.append("interrupted: history not proven")

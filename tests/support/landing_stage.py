@@ -92,12 +92,16 @@ class Load:
             self._up_to = max(self._up_to, up_to)
             self._changed.notify_all()
 
+    def wait_fed(self, up_to: int) -> None:
+        """Return when the log has so many of each, or all there are."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._done >= min(up_to, len(self.commands)) or self._ended)
+
     def all_of_it(self) -> None:
         """What is left, at once; returns when the log has it."""
         self._pause_s = 0
         self.allow(len(self.commands))
-        with self._changed:
-            self._changed.wait_for(lambda: self._done >= len(self.commands) or self._ended)
+        self.wait_fed(len(self.commands))
 
     def _run(self) -> None:
         self._producer.produce(OUTCOMES_TOPIC, GARBAGE)
@@ -110,13 +114,12 @@ class Load:
             self._producer.produce(COMMANDS_TOPIC, command)
             self._producer.produce(OUTCOMES_TOPIC, outcome)
             self._producer.produce(BROKER_EVENTS_TOPIC, event(i), partition=i % 4)
-            if self._pause_s:
+            if self._pause_s or i + 1 >= self._up_to:
                 self._producer.flush()
-                time.sleep(self._pause_s)
-        self._producer.flush()
-        with self._changed:
-            self._done = len(self.commands)
-            self._changed.notify_all()
+                with self._changed:
+                    self._done = i + 1
+                    self._changed.notify_all()
+            time.sleep(self._pause_s)
 
 
 class Job:
@@ -131,7 +134,7 @@ class Job:
             sys.executable, "-m", "tests.support.landing_points" if armed else "infra", *armed,
             "land", "--kafka", f"bootstrap.servers={bootstrap}",
             "--tables", str(self.tables), "--checkpoint-dir", str(self.folder / "checkpoints"), "--work-dir", str(self.folder),
-            "--jars-dir", str(jar_store.check("spark")),
+            "--jars-dir", str(jar_store.check("spark")), "--gold-every-s", "1",
         ]  # fmt: skip
         with self.log.open("wb") as out:
             self.process = subprocess.Popen(command, stdout=out, stderr=subprocess.STDOUT)

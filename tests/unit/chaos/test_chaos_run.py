@@ -14,18 +14,20 @@ import pytest
 from tests.chaos import run
 from tests.chaos.broker_lines import LINES
 from tests.chaos.control_run import BLOWS
-from tests.chaos.run import BROKERS, CONTROL, Report, chosen
+from tests.chaos.landing_lines import LINES as LANDINGS
+from tests.chaos.run import BROKERS, CONTROL, LANDING, Report, chosen
 from tests.chaos.verdict import Row, Run
 
 
 def test_names_pick_by_their_beginning_and_groups_by_their_name() -> None:
-    assert chosen([]) == (list(LINES), list(BLOWS))
-    assert chosen([BROKERS]) == (list(LINES), []) and chosen([CONTROL]) == ([], list(BLOWS))
-    lines, blows = chosen(["kafka", "sets", "slave-p"])
+    assert chosen([]) == (list(LINES), list(BLOWS), list(LANDINGS))
+    assert chosen([BROKERS]) == (list(LINES), [], []) and chosen([CONTROL]) == ([], list(BLOWS), [])
+    assert chosen([LANDING]) == ([], [], list(LANDINGS))
+    lines, blows, landings = chosen(["kafka", "sets", "slave-p"])
     assert {one.name for one in blows} == {"kafka-restarted", "kafka-paused", "kafka-killed", "sets"}
-    assert [one.name for one in lines] == ["slave-paused"]
-    assert chosen(["nothing like it"]) == ([], [])
-    names = [one.name for one in (*LINES, *BLOWS)]
+    assert [one.name for one in lines] == ["slave-paused"] and not landings
+    assert chosen(["nothing like it"]) == ([], [], [])
+    names = [one.name for one in (*LINES, *BLOWS, *LANDINGS)]
     assert len(set(names)) == len(names)
 
 
