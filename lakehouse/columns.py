@@ -64,6 +64,26 @@ def field_columns(schema: Mapping[str, Any]) -> tuple[FieldColumn, ...]:
     return tuple(columns)
 
 
+def wider(ours: pa.DataType, other: pa.DataType) -> pa.DataType:
+    """
+    A type that holds values of both: `ours`, with the fields that only `other` has at the end of each struct.
+
+    Raises `TypeError` when they differ in anything else.
+    """
+    if pa.types.is_struct(ours) and pa.types.is_struct(other):
+        own = {field.name: field.type for field in ours}
+        theirs = {field.name: field.type for field in other}
+        merged = {name: wider(kind, theirs.get(name, kind)) for name, kind in own.items()}
+        return pa.struct([pa.field(name, kind) for name, kind in {**merged, **{n: theirs[n] for n in theirs if n not in own}}.items()])
+    if pa.types.is_list(ours) and pa.types.is_list(other):
+        return pa.list_(wider(ours.value_type, other.value_type))
+    if pa.types.is_map(ours) and pa.types.is_map(other):
+        return pa.map_(wider(ours.key_type, other.key_type), wider(ours.item_type, other.item_type))
+    if ours != other:
+        raise TypeError(f"{other} is not {ours}")
+    return ours
+
+
 def record_json(record: object) -> str:
     """A record, or a sequence of records, as compact JSON; each record names its kind."""
     return json.dumps(_plain(record), separators=(",", ":"), ensure_ascii=False)
@@ -83,6 +103,7 @@ def _mapping(kind: Any, named: Mapping[str, Any]) -> tuple[pa.DataType, Callable
     kind = _resolved(kind, named)
     simple = {
         "string": pa.string(), "long": pa.int64(), "int": pa.int32(), "boolean": pa.bool_(),
+        "double": pa.float64(), "float": pa.float32(),
     }
     if isinstance(kind, str) and kind in simple:
         return simple[kind], None

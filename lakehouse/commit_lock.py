@@ -34,15 +34,21 @@ class CommitLocks:
     """
 
     def __init__(self, root: Path | None, tables: Iterable[str]) -> None:
-        self._threads = {name: threading.Lock() for name in tables}
+        self._threads: dict[str, threading.Lock] = {}
         self._files: dict[str, int] = {}
-        if root is None:
+        self._folder = None if root is None else root / LOCK_FOLDER
+        if self._folder is not None:
+            self._folder.mkdir(parents=True, exist_ok=True)
+        for name in tables:
+            self.also(name)
+
+    def also(self, table: str) -> None:
+        """Look after one more table. A Java process that runs already does not inherit its file."""
+        if table in self._threads:
             return
-        folder = root / LOCK_FOLDER
-        folder.mkdir(parents=True, exist_ok=True)
-        for name in self._threads:
-            path = folder / f"{name.replace('/', '.')}.lock"
-            self._files[name] = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        if self._folder is not None:
+            self._files[table] = self._opened(table)
+        self._threads[table] = threading.Lock()
 
     @property
     def open_files(self) -> tuple[int, ...]:
@@ -68,6 +74,11 @@ class CommitLocks:
         """Give the files back; the Java process must have ended before."""
         while self._files:
             os.close(self._files.popitem()[1])
+
+    def _opened(self, table: str) -> int:
+        assert self._folder is not None
+        path = self._folder / f"{table.replace('/', '.')}.lock"
+        return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
 
     def _lock_file(self, table: str, until: float, wait_s: float) -> None:
         file = self._files.get(table)

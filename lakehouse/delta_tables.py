@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from deltalake.exceptions import DeltaError
 
+from lakehouse.columns import wider
 from lakehouse.errors import LakehouseError
 from lakehouse.high_water import HighWater
 from lakehouse.lake import Lake, open_delta, require_clusters
@@ -25,30 +26,33 @@ Filters = Sequence[tuple[str, str, Any]]
 
 
 def ensure_tables(lake: Lake, tables: Sequence[TableSpec] = TABLES) -> int:
-    """
-    Make what is missing of the catalogue, return the number of tables made.
+    """Make what is missing of the catalogue, return the number of tables made; see `ensure_table`."""
+    return sum(ensure_table(lake, table)[0] for table in tables)
 
-    An older table gets the columns that it lacks. Raises `LakehouseError` when a table has a
-    column of another type, or was made by a release that did not keep clusters apart.
+
+def ensure_table(lake: Lake, table: TableSpec) -> tuple[bool, pa.Schema]:
     """
-    made = 0
-    options = dict(lake.storage_options) or None
-    for table in tables:
-        uri = lake.uri(table)
-        if not deltalake.DeltaTable.is_deltatable(uri, storage_options=options):
-            deltalake.DeltaTable.create(
-                uri,
-                table.schema,
-                partition_by=list(table.partition_by) or None,
-                description=table.meaning,
-                configuration=dict(table.properties),
-                mode="ignore",  # another cluster's job may make it at the same moment
-                storage_options=options,
-            )
-            made += 1
-        else:
-            _bring_up(open_delta(lake, table), table)
-    return made
+    Make the table if it is missing; whether it was, and the columns that it has.
+
+    An older table gets the columns that it lacks; what lacks within a column comes with the first
+    append. Raises `LakehouseError` when a table has a column of another type, or was made by a
+    release that did not keep clusters apart.
+    """
+    uri, options = lake.uri(table), dict(lake.storage_options) or None
+    if deltalake.DeltaTable.is_deltatable(uri, storage_options=options):
+        found = open_delta(lake, table)
+        _bring_up(found, table)
+        return False, arrow_schema(found)
+    made = deltalake.DeltaTable.create(
+        uri,
+        table.schema,
+        partition_by=list(table.partition_by) or None,
+        description=table.meaning,
+        configuration=dict(table.properties),
+        mode="ignore",  # another cluster's job may make it at the same moment
+        storage_options=options,
+    )
+    return True, arrow_schema(made)
 
 
 def open_table(lake: Lake, table: TableSpec) -> deltalake.DeltaTable:
@@ -142,19 +146,26 @@ def count_rows(lake: Lake, table: TableSpec) -> int:
     return int(read(lake, table, columns=[table.offset_column]).num_rows)
 
 
+def arrow_schema(found: deltalake.DeltaTable) -> pa.Schema:
+    """The columns of a table as it is."""
+    return pa.schema(found.schema().to_arrow())
+
+
 def _bring_up(found: deltalake.DeltaTable, table: TableSpec) -> None:
     require_clusters(found, table)
-    wanted = deltalake.Schema.from_arrow(table.schema)
-    present = {field.name: field for field in found.schema().fields}
-    missing = [field for field in wanted.fields if field.name not in present]
-    for field in wanted.fields:
-        old = present.get(field.name)
-        if old is not None and old.type != field.type:
+    present = arrow_schema(found)
+    missing = [column for column in table.columns if column.name not in present.names]
+    for column in table.columns:
+        try:
+            if column.name in present.names:
+                wider(column.type, present.field(column.name).type)
+        except TypeError as error:
             raise LakehouseError(
-                f"table {table.name} was written by another version: column {field.name} is "
-                f"{old.type}, this release has {field.type}; land into a new folder"
-            )
+                f"table {table.name} was written by another version: column {column.name} is "
+                f"{present.field(column.name).type}, this release has {column.type}; land into a new folder"
+            ) from error
     if missing:
+        wanted = deltalake.Schema.from_arrow(pa.schema([column.field() for column in missing]))
         found.alter.add_columns(
-            [deltalake.Field(f.name, f.type, nullable=True, metadata=f.metadata) for f in missing]
+            [deltalake.Field(f.name, f.type, nullable=True, metadata=f.metadata) for f in wanted.fields]
         )

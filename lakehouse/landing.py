@@ -7,16 +7,19 @@ batch with a hole. Takes and gives Arrow tables; refuses to know Spark and Delta
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from events.topics import TOPICS
+from events.topics import OUTCOMES_TOPIC, TOPICS
+from lakehouse.catalogue import RELEASED, Catalogue
 from lakehouse.high_water import HighWater, Partition, check_no_hole
 from lakehouse.rows import LogRecord, Row, silver_rows
-from lakehouse.tables import BRONZE, BY_NAME, CLUSTER_ID, TIMESTAMP, TableSpec
+from lakehouse.tables import BRONZE, CLUSTER_ID, DECISIONS, TIMESTAMP, UNREADABLE
 
 # What a batch holds, as Spark's Kafka source names it.
 BATCH_COLUMNS = ("topic", "partition", "offset", "timestamp", "timestampType", "key", "value")
@@ -73,31 +76,76 @@ def bronze_rows(
     return pa.table({name: columns[name] for name in BRONZE.schema.names}).cast(BRONZE.schema)
 
 
+@dataclass(frozen=True, slots=True)
+class Share:
+    """
+    What one query takes of the silver tables.
+
+    Whoever takes a topic's records into their first table also quarantines those that cannot be read: were that
+    another query's business, a schema that becomes known between the two would lose a record to both.
+    """
+
+    takes: Callable[[str, str], bool]
+    """By topic of the record and name of the table."""
+    topics: Collection[str] | None = None
+    """The only topics that need to be read; None: all."""
+
+
+EVERYTHING = Share(lambda topic, table: True)
+DECIDED = Share(
+    lambda topic, table: table in (DECISIONS.name, UNREADABLE.name) and topic == OUTCOMES_TOPIC, (OUTCOMES_TOPIC,)
+)
+DETAILED = Share(lambda topic, table: not DECIDED.takes(topic, table))
+
+
 def silver_tables(
-    cluster_id: str, batch: pa.Table, tables: Sequence[TableSpec], marks: Mapping[str, HighWater]
+    cluster_id: str,
+    batch: pa.Table,
+    share: Share,
+    marks: Mapping[str, HighWater],
+    catalogue: Catalogue = RELEASED,
 ) -> dict[str, pa.Table]:
     """
-    The rows that `tables` do not have yet, by table name; tables without any are left out.
+    The rows of a share that the tables do not have yet, by table name; tables without any are left out.
 
-    Only topics that one of the tables takes are read. `batch` is in log order.
+    Unreadable records come first: should only some of the tables be appended to, a record whose schema becomes known
+    later is in one of them. `batch` is in log order.
     """
-    names = {table.name for table in tables}
-    topics = {table.topic for table in tables}
     found: dict[str, list[Row]] = {}
-    for record in _records(cluster_id, batch, None if None in topics else topics):
-        for name, row in silver_rows(record):
-            if name in names and marks[name].is_new(
-                (record.topic, record.partition), record.offset
-            ):
+    for record in _records(cluster_id, batch, share.topics):
+        for name, row in silver_rows(record, catalogue):
+            place = (record.topic, record.partition)
+            if share.takes(record.topic, name) and marks[name].is_new(place, record.offset):
                 found.setdefault(name, []).append(row)
-    return {
-        name: pa.Table.from_pylist(rows, schema=BY_NAME[name].schema)
-        for name, rows in found.items()
-    }
+    order = sorted(found, key=lambda name: name != UNREADABLE.name)
+    return {name: pa.Table.from_pylist(found[name], schema=catalogue.tables[name].schema) for name in order}
+
+
+def readable_again(
+    rows: Iterable[Mapping[str, Any]], catalogue: Catalogue, has: Callable[[str], Collection[tuple[str, int, int]]]
+) -> dict[str, pa.Table]:
+    """
+    What rows of `silver/unreadable` become by what is known now, by table name, without what is there already.
+
+    `has(table)` gives topic, partition and offset of that table's rows of the same cluster.
+    """
+    found: dict[str, list[Row]] = {}
+    known: dict[str, Collection[tuple[str, int, int]]] = {}
+    for row in rows:
+        place = (row["topic"], row["log_partition"], row["log_offset"])
+        record = LogRecord(row[CLUSTER_ID], *place, row["log_timestamp"], row["value"])
+        for name, made in silver_rows(record, catalogue):
+            if name == UNREADABLE.name:
+                continue
+            if name not in known:
+                known[name] = has(name)
+            if place not in known[name]:
+                found.setdefault(name, []).append(made)
+    return {name: pa.Table.from_pylist(rows, schema=catalogue.tables[name].schema) for name, rows in found.items()}
 
 
 def _records(
-    cluster_id: str, batch: pa.Table, topics: Collection[str | None] | None
+    cluster_id: str, batch: pa.Table, topics: Collection[str] | None
 ) -> Iterator[LogRecord]:
     names = ("topic", "partition", "offset", "timestamp", "value")
     for values in zip(*(batch.column(name).to_pylist() for name in names), strict=True):

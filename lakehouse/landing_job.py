@@ -3,8 +3,8 @@ The landing job: Kafka -> Spark Structured Streaming -> Delta.
 
 Responsible for starting Spark, running two queries over all topics and stopping them:
 `first` appends bronze and decisions, `details` all other silver tables, so that a burst of broker
-events never delays the row a person waits for. Batches are appended by `lander`. Beside them gold is
-made of what has landed, in its own rhythm.
+events never delays the row a person waits for. Batches are appended by `lander`; what goes on beside
+them is `landing_beside`.
 Refuses to know what records mean.
 """
 
@@ -12,12 +12,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import shutil
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -28,15 +29,16 @@ from lakehouse.checkpoint import finished_offsets
 from lakehouse.commit_lock import LOCK_FOLDER, CommitLocks
 from lakehouse.config import LandConfig
 from lakehouse.errors import LakehouseError
-from lakehouse.gold_activity import GoldActivity
-from lakehouse.gold_job import WRITTEN as GOLD_WRITTEN
 from lakehouse.high_water import HighWater
 from lakehouse.kafka_settings import spark_options
 from lakehouse.lake import Lake
+from lakehouse.landing_beside import beside
 from lakehouse.lander import DETAILS, FIRST, Lander
+from lakehouse.late_schemas import LateSchemas
+from lakehouse.maintain import lake_locks
 from lakehouse.session import build_session, stop_session
 from lakehouse.status import StatusFile
-from lakehouse.tables import BRONZE, DECISIONS, TABLES
+from lakehouse.tables import BRONZE, DECISIONS
 
 log = logging.getLogger(__name__)
 
@@ -45,7 +47,6 @@ OWN_LOCK = ".landing.lock"
 """In the job's local folder: the status file and the checkpoint are one job's."""
 WATCH_S = 0.2
 STATUS_EVERY_S = 2.0
-GOLD_STOP_WAIT_S = 5.0
 ERROR_CHARS_MAX = 2_000
 
 
@@ -75,6 +76,8 @@ async def run(config: LandConfig) -> int:
 
     What failed stands in the log and in the status file.
     """
+    # Before any thread and the Java process: they inherit it.
+    os.nice(config.niceness)
     stop = threading.Event()
     loop = asyncio.get_running_loop()
     signals = (signal.SIGTERM, signal.SIGINT)
@@ -131,11 +134,19 @@ def _land_alone(config: LandConfig, stop: threading.Event, status: StatusFile, h
     if cluster_id is None:
         return
     lake, inherited = config.lake(cluster_id), [own]
-    locks = CommitLocks(lake.folder, [table.name for table in (*TABLES, *GOLD_WRITTEN)])
+    locks = lake_locks(lake)
     held.callback(locks.close)
     if lake.folder is not None:
         path = lake.folder / LOCK_FOLDER / f"land.{quote(cluster_id, safe='')}.lock"
         inherited += [_locked(held, path, f"cluster {cluster_id} in {lake.root}", config), *locks.open_files]
+    _land_in(lake, locks, inherited, config, stop, status, tell)
+
+
+def _land_in(
+    lake: Lake, locks: CommitLocks, inherited: Sequence[int], config: LandConfig, stop: threading.Event,
+    status: StatusFile, tell: Callable[[str], None],
+) -> None:  # fmt: skip
+    """Land, as the only job of this cluster in this lake."""
     began = time.monotonic()
     tell("starting Spark")
     scratch = config.local_dir / "scratch"
@@ -147,51 +158,26 @@ def _land_alone(config: LandConfig, stop: threading.Event, status: StatusFile, h
         _warm_up(spark, scratch)
         if _cluster_of_log(config, stop, tell) is None:
             return
-        marks = _ready_tables(config, lake, locks, tell)
+        lander = Lander(lake, status, locks, LateSchemas(config.schemas_dirs))
+        tell(f"cluster {lake.cluster_id}: {lander.prepare()} new tables")
+        _check_log(config, lake, lander.landed)
+        lander.read_again(spark)
         status.update(
             landed=finished_offsets(config.checkpoint_of(FIRST)),
             detailed=finished_offsets(config.checkpoint_of(DETAILS)),
         )
-        tell(f"cluster {cluster_id}: starting queries")
-        with _gold_beside(config, lake, locks):
-            _run_queries(spark, config, Lander(lake, marks, status, locks), status, stop, began)
+        tell("starting queries")
+        with beside(config, lake, locks, status):
+            _run_queries(spark, config, lander, status, stop, began)
     finally:
         tell("stopping Spark")
         stop_session(spark)
-
-
-@contextmanager
-def _gold_beside(config: LandConfig, lake: Lake, locks: CommitLocks) -> Iterator[None]:
-    """Gold is made in here, unless it is not wanted; a run that is cut off at the end is made again."""
-    if not config.gold_every_s:
-        yield
-        return
-    gold = GoldActivity(lake, locks, config.gold_every_s)
-    gold.start()
-    try:
-        yield
-    finally:
-        gold.stop(GOLD_STOP_WAIT_S)
 
 
 def _cluster_of_log(config: LandConfig, stop: threading.Event, tell: Callable[[str], None]) -> str | None:
     """Whose log it is, once there is one; None when stopped before. Refuses a cluster that is not the configured one."""
     log_probe.wait_for_topics(config.kafka, TOPIC_NAMES, stopped=stop.is_set, tell=tell)
     return log_probe.wait_for_cluster(config.kafka, config.cluster_id, stopped=stop.is_set, tell=tell)
-
-
-def _ready_tables(
-    config: LandConfig, lake: Lake, locks: CommitLocks, tell: Callable[[str], None]
-) -> dict[str, HighWater]:
-    """Make what tables are missing, and say how far each is; refuses a log that is not the one of these tables."""
-    made = 0
-    for table in TABLES:
-        with locks.held(table.name):
-            made += delta_tables.ensure_tables(lake, (table,))
-    tell(f"{len(TABLES)} tables, {made} of them new")
-    marks = delta_tables.high_waters(lake, TABLES)
-    _check_log(config, lake, marks[BRONZE.name])
-    return dict(marks)
 
 
 def _check_log(config: LandConfig, lake: Lake, mark: HighWater) -> None:
@@ -227,6 +213,7 @@ def _run_queries(
             if time.monotonic() - told_at > STATUS_EVERY_S:
                 told_at = time.monotonic()
                 status.update()
+                lander.read_again_if_learned(spark)
     finally:
         lander.close()
         for query in queries:

@@ -8,7 +8,7 @@ Refuses to know Spark, Delta and which rows have landed already.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -17,23 +17,12 @@ from events import codec
 from events.changes import MasterElected
 from events.commands import ElectMaster
 from events.outcomes import Outcome
+from lakehouse.catalogue import RELEASED, Catalogue
 from lakehouse.checks import first_broken
-from lakehouse.tables import (
-    BY_NAME,
-    CLUSTER_ID,
-    COMMAND_TABLES,
-    DECISIONS,
-    ELECTIONS,
-    EVENT_TABLES,
-    UNREADABLE,
-    TableSpec,
-)
+from lakehouse.columns import FieldColumn
+from lakehouse.tables import CLUSTER_ID, ELECTIONS, UNREADABLE
 
 REASON_CHARS_MAX = 500
-
-_KIND_TABLES: Mapping[str, TableSpec] = {
-    str(table.kind): table for table in (*COMMAND_TABLES, *EVENT_TABLES, DECISIONS)
-}
 
 Row = dict[str, Any]
 
@@ -50,20 +39,20 @@ class LogRecord:
     value: bytes | None
 
 
-def silver_rows(record: LogRecord) -> list[tuple[str, Row]]:
+def silver_rows(record: LogRecord, catalogue: Catalogue = RELEASED) -> list[tuple[str, Row]]:
     """The rows that `record` becomes, each with the name of its table."""
     try:
-        decoded = codec.decode(record.value or b"")
+        reading = catalogue.read(record.value or b"")
     except codec.CodecError as error:
         return [_unreadable(record, f"{type(error).__name__}: {error}")]
-    table = _KIND_TABLES[type(decoded).__name__]
+    table, decoded = reading.table, reading.record
     if table.topic != record.topic:
         return [_unreadable(record, f"a {table.kind} does not belong in this topic")]
-    rows = [(table.name, _filled(record, table, decoded))]
-    if isinstance(decoded, Outcome) and decoded.kind == ElectMaster.__name__:
+    rows = [(table.name, _filled(record, reading.fields, decoded))]
+    if table.kind == Outcome.__name__ and decoded.kind == ElectMaster.__name__:
         rows.append((ELECTIONS.name, _election(record, decoded)))
     for name, row in rows:
-        broken = first_broken(row, BY_NAME[name].checks)
+        broken = first_broken(row, catalogue.tables[name].checks)
         if broken is not None:
             return [_unreadable(record, f"{name}: {broken}")]
     return rows
@@ -78,16 +67,16 @@ def _position(record: LogRecord) -> Row:
     }
 
 
-def _filled(record: LogRecord, table: TableSpec, decoded: object) -> Row:
+def _filled(record: LogRecord, fields: Sequence[FieldColumn], decoded: object) -> Row:
     row = _position(record)
-    for field in table.fields:
+    for field in fields:
         row[field.column.name] = field.value(decoded)
     return row
 
 
-def _election(record: LogRecord, outcome: Outcome) -> Row:
-    row = _filled(record, ELECTIONS, outcome)
-    elected = next((c for c in outcome.changes if isinstance(c, MasterElected)), None)
+def _election(record: LogRecord, outcome: Any) -> Row:
+    row = _filled(record, ELECTIONS.fields, outcome)
+    elected = next((c for c in outcome.changes if type(c).__name__ == MasterElected.__name__), None)
     row["master_broker_id"] = elected and elected.master_broker_id
     row["master_address"] = elected and elected.master_address
     row["master_epoch"] = elected and elected.master_epoch

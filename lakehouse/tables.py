@@ -141,18 +141,18 @@ def record_fields(schema: Mapping[str, Any]) -> tuple[FieldColumn, ...]:
     return tuple(renamed)
 
 
-def _kind_table(kind: str, topic: str, checks: tuple[Check, ...]) -> TableSpec:
-    schema = schemas.load(kind)
+def kind_table(kind: str, topic: str, schema: Mapping[str, Any]) -> TableSpec:
+    """The table of a kind of record, from its schema. Raises `TypeError` for a field that no column can hold."""
     fields = record_fields(schema)
     return TableSpec(
         name=f"silver/{snake_case(kind)}",
-        meaning=schema["doc"],
+        meaning=schema.get("doc", ""),
         columns=(*POSITION_COLUMNS, *(field.column for field in fields)),
         key=POSITION_KEY,
         topic=topic,
         kind=kind,
         fields=fields,
-        checks=checks,
+        checks=_COMMAND_CHECKS if topic == COMMANDS_TOPIC else _EVENT_CHECKS,
     )
 
 
@@ -209,10 +209,10 @@ ELECTIONS = TableSpec(
 )
 
 COMMAND_TABLES = tuple(
-    _kind_table(kind, COMMANDS_TOPIC, _COMMAND_CHECKS) for kind in schemas.names("commands")
+    kind_table(kind, COMMANDS_TOPIC, schemas.load(kind)) for kind in schemas.names("commands")
 )
 EVENT_TABLES = tuple(
-    _kind_table(kind, BROKER_EVENTS_TOPIC, _EVENT_CHECKS)
+    kind_table(kind, BROKER_EVENTS_TOPIC, schemas.load(kind))
     for kind in schemas.names("broker_events")
 )
 

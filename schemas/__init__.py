@@ -8,6 +8,8 @@ import copy
 import functools
 import importlib.resources
 import json
+from collections.abc import Mapping
+from importlib.resources.abc import Traversable
 from typing import Any
 
 GROUPS = ("types", "commands", "changes", "outcomes", "broker_events")
@@ -23,14 +25,30 @@ class SchemaNotFound(KeyError):
 @functools.cache
 def _documents() -> dict[str, tuple[str, dict[str, Any]]]:
     """Return name -> (group, schema as written) of every file."""
+    return _documents_in(importlib.resources.files(__name__))
+
+
+def _documents_in(root: Traversable) -> dict[str, tuple[str, dict[str, Any]]]:
     found: dict[str, tuple[str, dict[str, Any]]] = {}
-    root = importlib.resources.files(__name__)
     for group in GROUPS:
-        for entry in sorted(root.joinpath(group).iterdir(), key=lambda item: item.name):
+        folder = root.joinpath(group)
+        for entry in sorted(folder.iterdir() if folder.is_dir() else (), key=lambda item: item.name):
             if entry.name.endswith(".avsc"):
                 schema = json.loads(entry.read_text(encoding="utf-8"))
                 found[schema["name"]] = (group, schema)
     return found
+
+
+def load_folder(root: Traversable) -> dict[str, tuple[str, dict[str, Any]]]:
+    """
+    Return name -> (group, complete schema) of every file below another folder that is laid out like this one.
+
+    What its schemas name and it does not have is taken from here. Raises `ValueError` and `KeyError`
+    for a file that is no schema, `OSError` for one that cannot be read.
+    """
+    own = _documents_in(root)
+    known = {**_documents(), **own}
+    return {name: (group, _inlined(copy.deepcopy(schema), set(), known)) for name, (group, schema) in own.items()}
 
 
 def names(group: str | None = None) -> tuple[str, ...]:
@@ -67,20 +85,23 @@ def released_fingerprints() -> dict[str, str]:
     return dict(json.loads(text))
 
 
-def _inlined(schema: Any, seen: set[str]) -> Any:
+def _inlined(
+    schema: Any, seen: set[str], known: Mapping[str, tuple[str, dict[str, Any]]] | None = None
+) -> Any:
     """Return `schema` with references to our named types replaced at their first use."""
+    known = _documents() if known is None else known
     if isinstance(schema, str):
         name = schema.removeprefix(f"{NAMESPACE}.")
         if name == schema or name in seen:
             return schema
-        return _inlined(copy.deepcopy(_documents()[name][1]), seen)
+        return _inlined(copy.deepcopy(known[name][1]), seen, known)
     if isinstance(schema, list):
-        return [_inlined(branch, seen) for branch in schema]
+        return [_inlined(branch, seen, known) for branch in schema]
     if schema["type"] in ("record", "fixed"):
         seen.add(schema["name"])
     for field in schema.get("fields", ()):
-        field["type"] = _inlined(field["type"], seen)
+        field["type"] = _inlined(field["type"], seen, known)
     for part in ("items", "values"):
         if part in schema:
-            schema[part] = _inlined(schema[part], seen)
+            schema[part] = _inlined(schema[part], seen, known)
     return schema

@@ -66,7 +66,7 @@ def land_batch(lake: Lake, batch: pa.Table, number: int) -> None:
     """Append what the batch, which follows what is there, becomes in every table."""
     assert lake.cluster_id is not None
     mark, landed_at = HighWater(_before(batch)), datetime.now(UTC)
-    new = landing.silver_tables(lake.cluster_id, batch, TABLES[1:], {table.name: mark for table in TABLES})
+    new = landing.silver_tables(lake.cluster_id, batch, landing.EVERYTHING, {table.name: mark for table in TABLES})
     new[BRONZE.name] = landing.bronze_rows(lake.cluster_id, batch, mark, number, landed_at)
     for name, rows in new.items():
         deltalake.write_deltalake(lake.uri(BY_NAME[name]), rows, mode="append")

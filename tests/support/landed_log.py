@@ -85,7 +85,7 @@ def new_rows(lake: Lake, records: Sequence[Record], batch_id: int = 0) -> dict[s
     assert lake.cluster_id is not None
     marks = delta_tables.high_waters(lake, TABLES)
     rows = landing.in_log_order(batch_of(records))
-    new = landing.silver_tables(lake.cluster_id, rows, TABLES[1:], marks)
+    new = landing.silver_tables(lake.cluster_id, rows, landing.EVERYTHING, marks)
     bronze = landing.bronze_rows(lake.cluster_id, rows, marks.get(BRONZE.name, HighWater()), batch_id, BEGAN)
     return {BRONZE.name: bronze, **new} if bronze.num_rows else new
 

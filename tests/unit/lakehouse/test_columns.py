@@ -6,7 +6,7 @@ import pytest
 import schemas
 from events.broker_events import BrokerEventHeader, RoleChanged
 from events.changes import ClusterStarted, MasterElected
-from lakehouse.columns import field_columns, record_json
+from lakehouse.columns import field_columns, record_json, wider
 
 EVENT = RoleChanged(
     BrokerEventHeader(b"\x01" * 16, "c", "broker-a", 2, "i2", 5, 6), "MASTER", 3, 2, "elected"
@@ -45,6 +45,24 @@ def test_records_of_several_kinds_become_json_that_names_them() -> None:
 
 
 def test_a_type_without_a_column_is_refused() -> None:
-    schema = {"type": "record", "name": "X", "fields": [{"name": "x", "type": "float"}]}
+    schema = {"type": "record", "name": "X", "fields": [{"name": "x", "type": {"type": "enum", "name": "E", "symbols": ["a"]}}]}
     with pytest.raises(TypeError, match="no column type"):
         field_columns(schema)
+
+
+def test_a_wider_type_has_the_fields_of_both_and_ours_first() -> None:
+    ours = pa.list_(pa.struct([pa.field("a", pa.int64()), pa.field("b", pa.struct([pa.field("x", pa.string())]))]))
+    other = pa.list_(pa.field("element", pa.struct([pa.field("new", pa.bool_()), pa.field("b", pa.struct([pa.field("y", pa.string())]))])))
+    found = wider(ours, other)
+    assert [field.name for field in found.value_type] == ["a", "b", "new"]
+    assert [field.name for field in found.value_type.field("b").type] == ["x", "y"]
+    assert wider(found, ours) == wider(found, other) == found
+    assert wider(ours, ours) == ours
+
+
+@pytest.mark.parametrize("other", [pa.string(), pa.int32(), pa.list_(pa.int64()), pa.struct([pa.field("a", pa.int64())])])
+def test_types_that_hold_something_else_are_not_widened(other: pa.DataType) -> None:
+    with pytest.raises(TypeError):
+        wider(pa.int64(), other)
+    with pytest.raises(TypeError):
+        wider(pa.map_(pa.string(), pa.int64()), pa.map_(pa.string(), other))

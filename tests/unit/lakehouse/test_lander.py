@@ -5,23 +5,30 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import deltalake
+import pyarrow as pa
 import pytest
 
 from events.broker_events import BrokerEventHeader, HaLinkUp
 from events.codec import encode
+from events.topics import BROKER_EVENTS_TOPIC, OUTCOMES_TOPIC
 from lakehouse import delta_tables
 from lakehouse.commit_lock import CommitLocks
 from lakehouse.errors import LakehouseError, LandingGap
 from lakehouse.lake import Lake
 from lakehouse.lander import Lander
+from lakehouse.late_schemas import LateSchemas
 from lakehouse.status import StatusFile, read_status
-from lakehouse.tables import BRONZE, DECISIONS, TABLES
+from lakehouse.tables import BRONZE, BY_NAME, DECISIONS, ELECTIONS, TABLES, UNREADABLE
+from tests.support import later_release
 from tests.support.control_history import with_master
 from tests.support.landed_log import Record, batch_of, command_records, event_records, lake_in, outcome_records
 from tests.support.landed_log import land as land_without_spark
 
 PAST = with_master(1, 2)
 LINK = encode(HaLinkUp(BrokerEventHeader(bytes(16), "c", "broker-a", 1, "i", 5, 0), 2, "out"))
+LATE_LINK = later_release.event_bytes(later_release.link_up(), peer_broker_id=2, direction="out", rtt_us=7, hops=[{"address": "h:1"}])
+WARM = later_release.event_bytes(later_release.disk_warm(), celsius=61.5)
 LOG: list[Record] = [
     *command_records(PAST.records),
     *outcome_records(PAST.records),
@@ -29,12 +36,11 @@ LOG: list[Record] = [
 ]
 
 
-def lander(lake: Lake) -> Lander:
+def lander(lake: Lake, *folders: Path) -> Lander:
     """A job as it starts: what it knows comes from the tables."""
-    delta_tables.ensure_tables(lake)
-    marks = delta_tables.high_waters(lake, TABLES)
-    locks = CommitLocks(lake.folder, [table.name for table in TABLES])
-    return Lander(lake, marks, StatusFile(Path(lake.root)), locks)
+    job = Lander(lake, StatusFile(Path(lake.root)), CommitLocks(lake.folder, ()), LateSchemas(folders))
+    job.prepare()
+    return job
 
 
 def content(lake: Lake) -> dict[str, list[Any]]:
@@ -90,6 +96,52 @@ def test_a_closed_job_refuses_batches_without_calling_it_a_failure(lake: Lake) -
     assert job.failure is None
 
 
+@pytest.mark.spark
+def test_what_a_later_release_writes_lands_as_soon_as_its_schemas_are_there(spark: Any, lake: Lake, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """New columns, a new table and a new field within a column, without another start; old records stay as they are."""
+    folder = tmp_path_factory.mktemp("schemas")
+    outcomes = [later_release.retold(value or b"", later_release.outcome()) for *_, value in outcome_records(PAST.records)]
+    late = [(OUTCOMES_TOPIC, 0, offset, value) for offset, value in enumerate(outcomes)]
+    log = [*event_records([LINK, LATE_LINK, WARM], 2), *late]
+    job, of_today = lander(lake, folder), lander(lake.of("cluster-2"))
+    both(job, spark, log[:-1])
+    assert delta_tables.count_rows(lake, UNREADABLE) == 2 + len(late) - 1, "nobody knows them yet"
+    job.read_again_if_learned(spark)
+    for schema in (later_release.link_up(), later_release.disk_warm()):
+        later_release.put(folder, "broker_events", schema)
+    later_release.put(folder, "outcomes", later_release.outcome())
+    job.read_again_if_learned(spark)
+    both(job, spark, [(BROKER_EVENTS_TOPIC, 2, 3, LATE_LINK), log[-1]])
+    job.read_again(spark)
+    links = delta_tables.open_table(lake, BY_NAME["silver/ha_link_up"]).to_pyarrow_table().sort_by("log_offset")
+    assert links["log_offset"].to_pylist() == [0, 1, 3]
+    assert links["rtt_us"].to_pylist() == [None, 7, 7] and links["hops"].to_pylist()[1] == [{"address": "h:1"}]
+    warm = deltalake.DeltaTable(f"{lake.root}/silver/disk_warm").to_pyarrow_table()
+    assert (warm["celsius"].to_pylist(), warm["log_offset"].to_pylist()) == ([61.5], [2])
+    decided = delta_tables.open_table(lake, DECISIONS).to_pyarrow_table().sort_by("log_offset")
+    assert decided["log_offset"].to_pylist() == list(range(len(late)))
+    assert {"zone"} <= set(candidates_of(decided)), "a field within a column"
+    assert delta_tables.count_rows(lake, ELECTIONS) == 1
+
+    # A job of this very release, for another cluster, that knows nothing of this: its records are as they were.
+    both(of_today, spark, LOG)
+    land_without_spark(lake_in(folder / "expected", "cluster-2"), LOG)
+    for table in (DECISIONS, BY_NAME["silver/ha_link_up"]):
+        expected = delta_tables.read(lake_in(folder / "expected", "cluster-2"), table, columns=["log_offset", "cluster_id"])
+        assert delta_tables.read(lake.of("cluster-2"), table, columns=["log_offset", "cluster_id"]).equals(expected)
+
+
+def both(job: Lander, spark: Any, records: list[Record]) -> None:
+    """A batch, to both queries."""
+    batch = spark.createDataFrame(batch_of(records))
+    job.land_first(batch, 0)
+    job.land_details(batch, 0)
+
+
+def candidates_of(rows: pa.Table) -> list[str]:
+    return [field.name for field in rows.schema.field("candidates").type.value_type]
+
+
 def test_nothing_lands_without_knowing_whose_it_is(lake: Lake) -> None:
     with pytest.raises(LakehouseError, match="whose log"):
-        Lander(lake.of(None), {}, StatusFile(Path(lake.root)), CommitLocks(None, ()))
+        Lander(lake.of(None), StatusFile(Path(lake.root)), CommitLocks(None, ()), LateSchemas())

@@ -122,12 +122,12 @@ def test_broker_events_may_begin_late_because_their_head_is_not_kept() -> None:
 def test_only_topics_of_the_asked_tables_are_read() -> None:
     log = landing.in_log_order(batch_of(whole_log()))
     marks = {DECISIONS.name: HighWater()}
-    assert list(landing.silver_tables(CLUSTER_ID, log, (DECISIONS,), marks)) == [DECISIONS.name]
+    assert list(landing.silver_tables(CLUSTER_ID, log, landing.DECIDED, marks)) == [DECISIONS.name]
 
 
 def test_rows_have_the_types_of_their_table() -> None:
     log = landing.in_log_order(batch_of(whole_log()))
-    new = landing.silver_tables(CLUSTER_ID, log, TABLES[1:], {t.name: HighWater() for t in TABLES})
+    new = landing.silver_tables(CLUSTER_ID, log, landing.EVERYTHING, {t.name: HighWater() for t in TABLES})
     for name, rows in new.items():
         assert rows.schema.equals(BY_NAME[name].schema)
         rows.validate(full=True)
@@ -138,5 +138,5 @@ def test_an_empty_batch_is_no_rows() -> None:
     empty = landing.in_log_order(batch_of([]))
     marks = {table.name: HighWater() for table in TABLES}
     assert landing.bronze_rows(CLUSTER_ID, empty, HighWater(), 0, BEGAN).num_rows == 0
-    assert landing.silver_tables(CLUSTER_ID, empty, TABLES[1:], marks) == {}
+    assert landing.silver_tables(CLUSTER_ID, empty, landing.EVERYTHING, marks) == {}
     assert landing.last_positions(empty) == {}
