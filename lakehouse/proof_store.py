@@ -14,12 +14,15 @@ import deltalake
 import pyarrow as pa
 from deltalake.exceptions import DeltaError
 
+from events.topics import COMMANDS_TOPIC
 from lakehouse.columns import Column
 from lakehouse.delta_tables import ensure_tables, read
 from lakehouse.errors import LakehouseError, NotLanded
 from lakehouse.lake import Lake
 from lakehouse.proof_plan import Piece
+from lakehouse.refold import unpacked
 from lakehouse.tables import CLUSTER, CLUSTER_ID, TIMESTAMP, TableSpec
+from processors.fold import Folder
 
 PROVEN = TableSpec(
     name="proof/pieces",
@@ -43,6 +46,8 @@ PROVEN = TableSpec(
     partition_column="size",
     offset_column="number",
 )
+RANGE_RECORDS = 100_000
+"""Some seconds of folding; a state is kept behind each range of so many commands."""
 _PIECE = ("topic", "number", "bytes_name", "before", "after", "digest", "lowest", "highest")
 
 
@@ -65,6 +70,21 @@ def states(lake: Lake, size: int, topic: str, numbers: Iterable[int]) -> Mapping
     rows = read(lake, PROVEN, columns=["number", "proven_at", "state"], filters=filters)
     found = sorted(rows.to_pylist(), key=lambda row: row["proven_at"])
     return {row["number"]: row["state"] for row in found if row["state"] is not None}
+
+
+def newest_state(lake: Lake, below: int, size: int = RANGE_RECORDS) -> Folder | None:
+    """
+    The folder behind the newest proven range whose last command lies below that offset; None when there is none.
+
+    A state that is not the one whose name was kept, or whose digest is not the proven one, is passed over.
+    """
+    ranges = sorted((piece for piece in kept(lake, size).values() if piece.after and (piece.number + 1) * size <= below), key=lambda piece: -piece.number)
+    for piece in ranges:
+        packed = states(lake, size, COMMANDS_TOPIC, (piece.number,)).get(piece.number, b"")
+        found = unpacked(packed)
+        if found is not None and (found.name, found.folder.digest.hex()) == (piece.after, piece.digest):
+            return found.folder
+    return None
 
 
 def keep(lake: Lake, size: int, pieces: Iterable[Piece], packed: Mapping[int, bytes], now: datetime) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from hashlib import sha256
 from itertools import groupby
 from operator import itemgetter
@@ -20,7 +21,7 @@ import pyarrow as pa
 from msgspec import Struct
 
 from lakehouse.invariant_rows import Decided
-from lakehouse.invariants import OF_DECISIONS, Watch, carried_from_json, carried_to_json
+from lakehouse.invariants import OF_DECISIONS, Carried, Watch, carried_from_json, carried_to_json
 from lakehouse.landed_pieces import outcome_hash
 from processors import snapshot_codec
 from processors.fold import Folder, ReleaseTooOld
@@ -129,15 +130,10 @@ class _Run:
             self._note_difference(offset, any(one[4] != self._folder.digest.hex() for one in said))
 
     def _begin(self, offset: int, state: bytes) -> None:
-        try:
-            plain = zlib.decompress(state)
-            kept = msgspec.msgpack.decode(plain, type=KeptState)
-            folder = snapshot_codec.load(kept.snapshot)
-            self._watch = Watch(OF_DECISIONS, carried_from_json(kept.carried))
-        except (zlib.error, msgspec.MsgspecError, snapshot_codec.SnapshotError):
-            return
-        if folder.offset == offset:
-            self._folder, self._range.before = folder, state_name(plain)
+        found = unpacked(state)
+        if found is not None and found.folder.offset == offset:
+            self._folder, self._range.before = found.folder, found.name
+            self._watch = Watch(OF_DECISIONS, found.carried)
 
     def _folded(self, offset: int, value: bytes) -> tuple[str, str] | None:
         """Digest and outcome hash; None when it could not be folded: after a hole nothing is folded any more."""
@@ -200,6 +196,25 @@ def packed(folder: Folder, watch: Watch) -> bytes:
     """A state to go on from, as bytes; equal states give equal bytes."""
     kept = KeptState(snapshot_codec.dump(folder), carried_to_json(watch.carried))
     return msgspec.msgpack.encode(kept)
+
+
+@dataclass(frozen=True, slots=True)
+class Unpacked:
+    """A kept state, ready to go on from."""
+
+    name: str
+    folder: Folder
+    carried: Carried
+
+
+def unpacked(state: bytes) -> Unpacked | None:
+    """A state as it was kept, compressed; None when this release cannot read it."""
+    try:
+        plain = zlib.decompress(state)
+        kept = msgspec.msgpack.decode(plain, type=KeptState)
+        return Unpacked(state_name(plain), snapshot_codec.load(kept.snapshot), carried_from_json(kept.carried))
+    except (zlib.error, msgspec.MsgspecError, snapshot_codec.SnapshotError):
+        return None
 
 
 def state_name(plain: bytes) -> str:

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from msgspec.structs import asdict
 
 from events.topics import COMMANDS_TOPIC
-from lakehouse import wording
+from lakehouse import proof_store, wording
 from lakehouse.bronze_log import BronzeLog, LandedRecord
 from lakehouse.delta_tables import read
 from lakehouse.errors import LakehouseError, NotLanded
@@ -31,34 +31,46 @@ RECORDS_TOGETHER = 512
 
 def state_at(lake: Lake, *, offset: int | None = None, at_ms: int | None = None) -> dict[str, Any]:
     """
-    The state after a command, see `folder_at`.
+    The state after a command, named as for `folder_at`; folded from the newest state that a proof kept below it.
 
     Raises `NotLanded` when that command has not landed, `LakehouseError` at a hole.
     """
-    return _model(*folder_at(lake, offset=offset, at_ms=at_ms))
+    log, last = _asked(lake, offset, at_ms)
+    begun = proof_store.newest_state(lake, last) or Folder()
+    first = begun.next_offset
+    return _model(*fold_up_to(log.landed(first), last, begun), first)
 
 
 def folder_at(lake: Lake, *, offset: int | None = None, at_ms: int | None = None) -> tuple[Folder, int]:
     """
-    The folder after a command, and when the log took that command (ms since 1970-01-01 UTC).
+    The folder after a command, folded from the first one, and when the log took that command (ms since 1970-01-01 UTC).
 
     The command is the one at `offset`, or the last one that the log took at `at_ms` or before; the last landed one when
     neither is given. Raises `NotLanded`, `LakehouseError`.
     """
+    log, last = _asked(lake, offset, at_ms)
+    return fold_up_to(log.landed(), last)
+
+
+def _asked(lake: Lake, offset: int | None, at_ms: int | None) -> tuple[BronzeLog, int]:
+    """The commands, and the last one that is asked for."""
     log = BronzeLog(lake, COMMANDS_TOPIC)
     if log.end <= (offset or 0):
         last = log.end - 1 if log.end else "none"
         raise NotLanded(f"command {offset or 0} has not landed: last {last}")
-    last = log.end - 1 if offset is None else offset
     if at_ms is not None:
-        last = last_offset_at(lake, at_ms)
-    return fold_up_to(log.landed(), last)
+        return log, last_offset_at(lake, at_ms)
+    return log, log.end - 1 if offset is None else offset
 
 
-def fold_up_to(records: Iterable[LandedRecord], last: int) -> tuple[Folder, int]:
-    """Fold commands from offset 0 up to `last`; with it the time of the last one. Raises `LakehouseError` at a hole."""
-    folder, at_ms = Folder(), 0
-    wanted = iter(records)
+def fold_up_to(records: Iterable[LandedRecord], last: int, folder: Folder | None = None) -> tuple[Folder, int]:
+    """
+    Fold commands up to `last`, from offset 0 or from the next one of `folder`, which goes on; with it the time of the last one.
+
+    Raises `LakehouseError` at a hole.
+    """
+    folder = Folder() if folder is None else folder
+    at_ms, wanted = 0, iter(records)
     while folder.offset < last:
         piece = list(islice(wanted, min(RECORDS_TOGETHER, last - folder.offset)))
         whole = [one for place, one in enumerate(piece, folder.next_offset) if one.offset == place]
@@ -95,17 +107,20 @@ def state_text(model: Mapping[str, Any]) -> str:
         f"cluster {model['cluster_id']}  term {model['term']}  leader {model['leader_id'] or '-'}"
         f" at {model['leader_address'] or '-'}  rules {model['rules_version']}",
     ]
+    if model["folded_from"]:
+        lines.append(f"folded from command {model['folded_from']} on; what lies below is the state that a proof kept (regent verify)")
     for broker_set in model["sets"]:
         lines += ["", *_set_lines(broker_set)]
     return "\n".join(lines)
 
 
-def _model(folder: Folder, at_ms: int) -> dict[str, Any]:
+def _model(folder: Folder, at_ms: int, first: int) -> dict[str, Any]:
     state: ControllerState = folder.state
     return {
         "offset": folder.offset,
         "at_ms": at_ms,
         "digest": folder.digest.hex(),
+        "folded_from": first,
         "cluster_id": state.cluster_id,
         "term": state.term,
         "leader_id": state.leader_id,

@@ -30,8 +30,6 @@ from lakehouse.session import SparkSettings, build_session, stop_session
 from lakehouse.tables import BRONZE, BY_NAME
 from lakehouse.verdict import Verdict
 
-RANGE_RECORDS = 100_000
-"""Some seconds of folding; a state is kept behind each range of so many commands."""
 ERROR_CHARS_MAX = 500
 MASTER_ROLE = "MASTER"
 BRONZE_FILE_COLUMNS = "partition int, offset long, value binary"
@@ -47,7 +45,7 @@ class Scope:
     last: int | None = None
     from_start: bool = False
     """Fold everything again, whatever was proven earlier."""
-    range_records: int = RANGE_RECORDS
+    range_records: int = proof_store.RANGE_RECORDS
 
 
 def verify(lake: Lake, settings: SparkSettings, scope: Scope = Scope()) -> Verdict:

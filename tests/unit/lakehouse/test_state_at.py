@@ -1,12 +1,15 @@
 import json
+from datetime import UTC, datetime
 
 import pytest
 
+from lakehouse import proof_store
 from lakehouse.errors import LakehouseError, NotLanded
 from lakehouse.lake import Lake
 from lakehouse.state_at import state_at, state_text
 from tests.support.control_history import History, seen, with_master
-from tests.support.landed_log import BEGAN_MS, append_to_bronze, command_records, land
+from tests.support.landed_log import BEGAN_MS, append_to_bronze, command_records, land, outcome_records
+from tests.support.proof_rig import ProofRig
 
 
 @pytest.fixture
@@ -54,3 +57,23 @@ def test_a_hole_is_named_and_not_jumped(past: History, lake: Lake) -> None:
     append_to_bronze(lake, records[6:])
     with pytest.raises(LakehouseError, match="offset 6.*expected 4"):
         state_at(lake)
+
+
+def test_it_goes_on_from_the_newest_state_that_a_proof_kept(past: History, lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a proof's rows laid beside the records: a range of four, proven up to offset 7."""
+    monkeypatch.setattr(proof_store.newest_state, "__defaults__", (4,))
+    land(lake, command_records(past.records))
+    rig = ProofRig(4)
+    rig.run([(n, value) for n, value in enumerate(past.records)], [(n, value) for *_, n, value in outcome_records(past.records)])
+    ranges = [piece for piece in rig.kept.values() if piece.after]
+    proof_store.keep(lake, 4, ranges, rig.states, datetime(2026, 1, 1, tzinfo=UTC))
+    for offset, first in ((3, 0), (4, 4), (7, 4), (8, 8), (past.folder.offset, 8)):
+        model = state_at(lake, offset=offset)
+        assert (model["offset"], model["folded_from"]) == (offset, first)
+    assert model["digest"] == past.folder.digest.hex()
+    assert "folded from command 8 on" in state_text(model)
+    # One that is not what was proven is passed over.
+    other = datetime(2026, 1, 2, tzinfo=UTC)
+    proof_store.keep(lake, 4, [piece for piece in ranges if piece.number == 1], {1: rig.states[0]}, other)
+    model = state_at(lake)
+    assert (model["folded_from"], model["digest"]) == (4, past.folder.digest.hex())
