@@ -155,7 +155,8 @@ def _land_in(
     spark = build_session(config.spark_settings(scratch), "regent-land", inherited_fds=inherited)
     try:
         tell(f"Spark is up after {time.monotonic() - began:.1f} s, warming up")
-        _warm_up(spark, scratch)
+        if config.spark_master is None:  # Executors elsewhere do not see this folder.
+            _warm_up(spark, scratch)
         if _cluster_of_log(config, stop, tell) is None:
             return
         lander = Lander(lake, status, locks, LateSchemas(config.schemas_dirs))

@@ -88,7 +88,7 @@ def build_session(
     # At INFO it tells of every callback, several a second.
     logging.getLogger("py4j").setLevel(logging.WARNING)
     conf = SparkConf(loadDefaults=False)
-    for name, value in _options(settings, jars, app_name).items():
+    for name, value in options_of(settings, jars, app_name).items():
         conf.set(name, value)
     popen: dict[str, Any] = {"pass_fds": tuple(inherited_fds)}
     log = settings.jvm_log.open("ab") if settings.jvm_log is not None else None
@@ -158,14 +158,16 @@ def _prepare_environment(settings: SparkSettings) -> None:
     os.environ["PYTHONPATH"] = os.pathsep.join(dict.fromkeys(paths))
 
 
-def _options(settings: SparkSettings, jars: Sequence[str], app_name: str) -> dict[str, str]:
+def options_of(settings: SparkSettings, jars: Sequence[str], app_name: str) -> dict[str, str]:
+    """Every setting that Spark is started with."""
     scratch = str(settings.scratch_dir.resolve())
     small = SMALL_COMMIT_OPTIONS if settings.small_commits else {}
     packages = {"spark.jars.packages": ",".join(settings.packages)} if settings.packages else {}
     return {
         **small,
         **packages,
-        **(_LOCAL if settings.master is None else {}),
+        # Executors elsewhere have folders of their own.
+        **({**_LOCAL, "spark.local.dir": scratch} if settings.master is None else {}),
         "spark.master": settings.master or f"local[{settings.cores}]",
         "spark.app.name": app_name,
         "spark.jars": ",".join(jars),
@@ -173,7 +175,6 @@ def _options(settings: SparkSettings, jars: Sequence[str], app_name: str) -> dic
         "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
         "spark.driver.memory": settings.driver_memory,
         "spark.driver.extraJavaOptions": " ".join((*JAVA_OPTIONS, f"-Djava.io.tmpdir={scratch}")),
-        "spark.local.dir": scratch,
         "spark.sql.warehouse.dir": f"{scratch}/warehouse",
         # The local file system of Hadoop adds a checksum file to each file: two writes more in
         # every commit, and a flipped byte would be reported as a file instead of as an offset.

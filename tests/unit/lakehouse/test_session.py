@@ -4,7 +4,7 @@ from typing import Any
 import pytest
 
 from lakehouse.errors import LakehouseError
-from lakehouse.session import SparkSettings, build_session
+from lakehouse.session import SparkSettings, build_session, options_of
 
 
 def test_missing_jars_are_named_before_java_is_started(tmp_path: Path) -> None:
@@ -30,3 +30,16 @@ def test_a_session_binds_no_outer_address_and_leaves_no_checksum_files(
     path = tmp_path / "table"
     spark.range(3).coalesce(1).write.format("delta").save(str(path))
     assert not list(path.rglob("*.crc"))
+
+
+def test_a_cluster_gets_its_master_and_a_person_the_last_word(tmp_path: Path) -> None:
+    settings = SparkSettings(
+        tmp_path, tmp_path / "s", master="spark://m:7077", packages=("a:b:1", "c:d:2"), conf={"spark.log.level": "INFO"}
+    )
+    found = options_of(settings, ["x.jar"], "test")
+    assert (found["spark.master"], found["spark.jars.packages"], found["spark.jars"]) == ("spark://m:7077", "a:b:1,c:d:2", "x.jar")
+    assert found["spark.log.level"] == "INFO"
+    # Executors on other machines must find the driver, and have no folder of ours.
+    assert not {"spark.driver.host", "spark.driver.bindAddress", "spark.local.dir"} & set(found)
+    local = options_of(SparkSettings(tmp_path, tmp_path / "s", cores=3), [], "test")
+    assert (local["spark.master"], local["spark.driver.host"], local["spark.local.dir"]) == ("local[3]", "127.0.0.1", str(tmp_path / "s"))
