@@ -12,12 +12,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from events.topics import COMMANDS_TOPIC
+from lakehouse import proof_store
 from lakehouse.bronze_log import BronzeLog
 from lakehouse.diff import StateAt, difference
 from lakehouse.errors import NotLanded
 from lakehouse.gold_fold import GoldFold, Record
 from lakehouse.lake import Lake
 from lakehouse.state_at import fold_up_to, last_offset_at
+from processors.fold import Folder
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +44,8 @@ def diff_between(lake: Lake, first: Moment, last: Moment) -> dict[str, Any]:
     begin, end = (_offset_of(lake, log, moment) for moment in (first, last))
     if begin > end:
         raise Reversed(f"the first moment is command {begin}, the second command {end}, which is before it")
-    folder, begin_ms = fold_up_to(log.landed(), begin)
+    kept = proof_store.newest_state(lake, begin) or Folder()
+    folder, begin_ms = fold_up_to(log.landed(kept.next_offset), begin, kept)
     before = StateAt(folder.offset, begin_ms, folder.digest, folder.state)
     fold = GoldFold(folder, begin_ms)
     steps = list(fold.changes(_records(log, begin + 1, end)))
