@@ -11,6 +11,7 @@ Refuses to know what records mean.
 from __future__ import annotations
 
 import asyncio
+import errno
 import logging
 import os
 import shutil
@@ -251,6 +252,11 @@ def error_text(error: BaseException) -> str:
         return (
             "the log no longer holds records that have not landed. Restore them, or keep these "
             f"tables and land into a new folder. Spark says: {text[:ERROR_CHARS_MAX]}"
+        )
+    if os.strerror(errno.ENOSPC) in text:
+        return (
+            f"{os.strerror(errno.ENOSPC)}: the disk of the tables, of the checkpoint or of work_dir is full. Make room and "
+            f"begin again: landing goes on where the tables end. Spark says: {text[:ERROR_CHARS_MAX]}"
         )
     if isinstance(error, ConnectionError) or type(error).__name__ == "Py4JNetworkError":
         return "Spark's Java process has ended; its own last lines stand in the log of this job"

@@ -20,7 +20,7 @@ import pyarrow as pa
 from deltalake import PostCommitHookProperties
 from deltalake.exceptions import DeltaError
 from deltalake.fs import DeltaStorageHandler
-from pyarrow.fs import PyFileSystem
+from pyarrow.fs import FileSelector, FileType, PyFileSystem
 
 from lakehouse import care_plan
 from lakehouse.aggregate_tables import AGGREGATE_TABLES
@@ -36,6 +36,8 @@ from lakehouse.proof_store import PROVEN
 from lakehouse.tables import TABLES, TableSpec
 
 CARED_FOR: tuple[TableSpec, ...] = (*TABLES, *GOLD_TABLES, GOLD_PROGRESS, *AGGREGATE_TABLES, ALARMS, CHECKED, PROVEN)
+LATE_LAYER = "silver"
+"""Where landing makes tables of kinds that come later."""
 WINDOW_DAYS = 30
 WINDOW_DAYS_MIN = 1
 """A shorter window could remove files that somebody has written and not committed yet, or is just reading."""
@@ -79,16 +81,18 @@ def maintain(
     lake: Lake,
     locks: CommitLocks,
     window_days: float = WINDOW_DAYS,
-    tables: Sequence[TableSpec] = CARED_FOR,
+    tables: Sequence[TableSpec] | None = None,
     stopped: Callable[[], bool] = lambda: False,
 ) -> Iterator[TableCare]:
     """
     Care for every table there is, one after the other; a table in trouble does not keep the next ones from it.
 
     Rows of all clusters are cared for, whichever the lake names. Time travel to any moment of the last `window_days`
-    days stays possible, of gold see `window_of`. Ends early when `stopped()`.
+    days stays possible, of gold see `window_of`. Ends early when `stopped()`. Raises `LakehouseError` when the lake
+    cannot be listed.
     """
-    for table in tables:
+    for table in (*CARED_FOR, *late_tables(lake)) if tables is None else tables:
+        locks.also(table.name)
         if stopped():
             return
         try:
@@ -98,6 +102,18 @@ def maintain(
         except (LakehouseError, DeltaError, OSError, pa.ArrowException) as error:
             found = TableCare(table.name, problem=" ".join(str(error).split()))
         yield found
+
+
+def late_tables(lake: Lake) -> list[TableSpec]:
+    """Tables of kinds of record that this release was not made with, as the lake has them. Raises `LakehouseError`."""
+    known = {table.name for table in CARED_FOR}
+    files = PyFileSystem(DeltaStorageHandler(lake.root, dict(lake.storage_options) or None))
+    try:
+        found = files.get_file_info(FileSelector(LATE_LAYER, allow_not_found=True))
+    except (DeltaError, OSError, pa.ArrowException) as error:
+        raise LakehouseError(f"{lake.root} cannot be listed: {error}") from error
+    names = sorted(f"{LATE_LAYER}/{one.base_name}" for one in found if one.type == FileType.Directory)
+    return [TableSpec(name, "", (), ()) for name in names if name not in known]
 
 
 def window_of(table: TableSpec, window_days: float) -> float:

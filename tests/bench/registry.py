@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from tests.bench.rows import (
-    broker_send, controller_killed, controller_start, copy_by_brokers, decisions, decisions_beside_java, fold_rate, ha_copy, log_leader,
+    broker_send, controller_killed, controller_start, copy_by_brokers, decisions, decisions_beside_java, fold_rate, ha_copy, lake_landing, lake_open,
+    lake_proof, log_leader,
     memory_growth, queryable_row, recovery, rto_beside_java, rto_java, rto_killed_master, rto_paused_master, rto_stock_client,
     set_cost, slave_gap, sync_flush,
 )  # fmt: skip
@@ -35,4 +36,9 @@ ROWS = (
     Row("rto-stock-java", "RTO of the stock Java client with default settings, at our brokers and at Java's", rto_stock_client.measure, long=True),
     Row("memory-growth", "memory of three brokers under a steady load for --minutes, ours and Java's", memory_growth.measure, long=True),
     Row("queryable-row", "command to queryable row in Delta, against a bare append", queryable_row.measure),
+    Row("landing-rate", "landing a backlog against reading it alone, bytes a command, queryable rows at 1/s and 1,000/s", lake_landing.measure),
+    Row("lake-open", "a table opened after 10,000 commits, before and after a round of care", lake_open.measure),
+    Row("verify", "the proof over 0.1 M and 1 M commands, and its slope", lake_proof.measure),
+    Row("explain", "regent explain of one election in 1 M commands", lake_proof.measure_question, long=True),
+    Row("verify-long", "the proof over 1 M and 10 M commands", lake_proof.measure_long, long=True),
 )

@@ -48,5 +48,10 @@ def test_lost_records_come_with_the_way_out() -> None:
     assert "new folder" in text
 
 
+def test_a_full_disk_comes_with_the_way_out() -> None:
+    text = error_text(RuntimeError("x" * 5000 + "java.io.IOException: No space left on device"))
+    assert text.startswith("No space left on device") and "Make room and begin again" in text
+
+
 def test_a_dead_java_process_is_called_that() -> None:
     assert "Java process has ended" in error_text(ConnectionRefusedError(111, "refused"))

@@ -93,6 +93,15 @@ def test_files_hold_ranges_of_offsets_after_merging(landed: Lake) -> None:
     assert {(row["min.offset"], row["max.offset"]) for row in statistics} == {(0, len(RECORDS) - 1)}
 
 
+def test_a_table_of_a_kind_that_came_later_is_cared_for_as_well(tmp_path: Path) -> None:
+    lake = lake_in(tmp_path)
+    late = str(tmp_path / "silver" / "kind_of_tomorrow")
+    for i in range(20):
+        row = pa.table({"cluster_id": ["c"], "log_offset": [i]})
+        deltalake.write_deltalake(late, row, mode="append", partition_by=["cluster_id"])
+    assert cared(lake, tables=None)["silver/kind_of_tomorrow"].files_after == 1
+
+
 def test_a_gold_table_is_ordered_by_what_its_specification_names(tmp_path: Path) -> None:
     lake = lake_in(tmp_path)
     table = next(one for one in GOLD_TABLES if one.cluster_by == ("cluster_id", "broker_name"))
