@@ -105,20 +105,20 @@ def _set_bars(sets: Sequence[Row], place: Place) -> list[str]:
 
 
 def _election_marks(elections: Sequence[Row], place: Place) -> list[str]:
-    """A mark for each; those of one pixel share it, and the labels give way to one another."""
+    """A mark for each; those of one pixel share it, and the epochs stand where there is room up to the next."""
     by_pixel: dict[int, list[Row]] = {}
     for one in elections:
         by_pixel.setdefault(round(place(one["at_ms"])), []).append(one)
-    marks, free_from = [], 0.0
-    for x, found in sorted(by_pixel.items()):
+    marks, places = [], [*sorted(by_pixel), WIDTH]
+    for x, following in pairwise(places):
+        found = by_pixel[x]
         won = [one for one in found if one["winner"] is not None]
         colour = COLOURS["elected" if won else "refused"]
         said = "\n".join(_election_said(one) for one in found[:10]) + (f"\nand {len(found) - 10} more" if len(found) > 10 else "")
         marks.append(f'<path class="election" d="M{x} 6l5 9h-10z" fill="{colour}">{_title(said)}</path>')
         label = str(won[-1]["master_epoch"]) if won else ""
-        if label and x >= free_from:
-            marks.append(_text(x + 6, 16, label, f'fill="{colour}" font-size="10"'))
-            free_from = x + 10 + LABEL_PX * len(label)
+        if label and x + 12 + LABEL_PX * len(label) <= following:
+            marks.append(_text(x + 6, 15, label, f'fill="{colour}" font-size="10"'))
     return marks
 
 
@@ -145,7 +145,8 @@ def _close_up(failover: Row, top: float) -> list[str]:
         f"({failover['cause'] or 'no cause given'}), {wording.moment(began_ms)} UTC, {wording.duration(ended_ms - began_ms)}"
     )
     parts = [f'<g class="close-up" transform="translate(0 {top:.0f})">', _text(16, 14, title, 'font-weight="600"')]
-    for number, (before, one) in enumerate(pairwise(phases)):
+    steps = [(before, one) for before, one in pairwise(phases) if before["at_ms"] < one["at_ms"]]
+    for number, (before, one) in enumerate(steps):
         said = f"{before['phase']} → {one['phase']}: {one['took_ms']} ms"
         span = {"from_ms": before["at_ms"], "to_ms": one["at_ms"]}
         parts.append(_bar(span, place, PHASE_COLOURS[number % 2], said, "phase", top=22))
@@ -173,7 +174,8 @@ def _axis(from_ms: int, to_ms: int, place: Place, bottom: float) -> list[str]:
     while at_ms <= to_ms:
         x = place(at_ms)
         parts.append(f'<line class="tick" x1="{x:.1f}" x2="{x:.1f}" y1="{TOP - 8}" y2="{bottom + 4}" stroke="#ddd"/>')
-        parts.append(_text(x, bottom + 18, _tick_label(at_ms, step), 'text-anchor="middle" fill="#555" font-size="11"'))
+        anchor = "middle" if x < WIDTH - 2 * RIGHT else "end"
+        parts.append(_text(x, bottom + 18, _tick_label(at_ms, step), f'text-anchor="{anchor}" fill="#555" font-size="11"'))
         at_ms += step
     return parts
 
