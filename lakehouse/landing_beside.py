@@ -8,7 +8,7 @@ Refuses to know how any of it is done.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 
 from events.topics import TOPICS
@@ -35,18 +35,26 @@ def beside(config: LandConfig, lake: Lake, locks: CommitLocks, status: StatusFil
         "check": (config.check_every_s, lambda stopped: _check(lake, status)),
         "care": (config.maintain_every_s, lambda stopped: _care(lake, locks, config.time_travel_days, stopped)),
     }
+    activities: list[Activity | GoldActivity] = [
+        Activity(name, every_s, step, status.troubled) for name, (every_s, step) in steps.items() if every_s
+    ]
+    if config.gold_every_s:
+        activities.append(GoldActivity(lake, locks, config.gold_every_s))
     with ExitStack() as held:
         _serve(held, config, status)
-        if config.gold_every_s:
-            gold = GoldActivity(lake, locks, config.gold_every_s)
-            gold.start()
-            held.callback(gold.stop, STOP_WAIT_S)
-        for name, (every_s, step) in steps.items():
-            if every_s:
-                activity = Activity(name, every_s, step, status.troubled)
-                activity.start()
-                held.callback(activity.stop, STOP_WAIT_S)
+        held.callback(_stop, activities)
+        for activity in activities:
+            activity.start()
         yield
+
+
+def _stop(activities: Sequence[Activity | GoldActivity]) -> None:
+    """Tell all of them, then wait for all of them; what is cut off in the middle of a round is made again."""
+    until = time.monotonic() + STOP_WAIT_S
+    for activity in activities:
+        activity.stop(0)
+    for activity in activities:
+        activity.stop(max(0.0, until - time.monotonic()))
 
 
 def _serve(held: ExitStack, config: LandConfig, status: StatusFile) -> None:
