@@ -118,7 +118,7 @@ def keep_check(lake: Lake, checked: Checked, now_ms: int) -> None:
 
 def _replace(lake: Lake, table: TableSpec, rows: list[dict[str, object]]) -> None:
     try:
-        ensure_tables(lake, (table,))
+        ensure_tables(lake, (ALARMS, CHECKED))  # Both: no alarm is an answer too.
         deltalake.write_deltalake(
             lake.uri(table), pa.Table.from_pylist(rows, schema=table.schema), mode="overwrite",
             predicate=own_predicate(lake), storage_options=dict(lake.storage_options) or None,

@@ -69,10 +69,12 @@ def check(lake: Lake, *, from_start: bool = False, now_ms: int | None = None) ->
     then = check_store.alarms(lake)
     alarms = merged(then, found, now_ms, judged_anew=before is None)
     report.alarms = standing(alarms)
+    if lake.cluster_id is None:
+        return report  # Nothing has landed yet.
     try:
         if alarms != then:
             check_store.keep_alarms(lake, alarms)
-        if step.checked != before and lake.cluster_id is not None:
+        if step.checked != before:
             check_store.keep_check(lake, step.checked, now_ms)
     except LakehouseError as error:  # Who may only read the lake can check it all the same.
         report.not_kept = str(error)

@@ -4,8 +4,9 @@ import pytest
 from msgspec.structs import replace
 
 from lakehouse import check_store
-from lakehouse.alarms import of_gap
+from lakehouse.alarms import ALARMS, of_gap
 from lakehouse.check_store import Checked, alarms, keep_alarms, keep_check, last_check
+from lakehouse.delta_tables import read
 from lakehouse.lake import Lake
 
 DONE = Checked({"t-0": 7}, {"t-0": [(2, 3)]}, 6, 5, 4, 1, {"epochs_only_grow": 2})
@@ -49,3 +50,8 @@ def test_what_another_release_kept_is_not_gone_on_from(lake: Lake, monkeypatch: 
     keep_check(lake, DONE, 1_000)
     monkeypatch.setattr(check_store, "INVARIANTS", ())
     assert last_check(lake) is None
+
+
+def test_after_a_check_without_an_alarm_the_table_of_alarms_is_there_and_empty(lake: Lake) -> None:
+    keep_check(lake, DONE, 1_000)
+    assert read(lake, ALARMS).num_rows == 0
