@@ -13,6 +13,7 @@ from typing import Any
 import deltalake
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.dataset as ds
 from deltalake.exceptions import DeltaError
 
 from lakehouse.columns import wider
@@ -106,16 +107,25 @@ def milliseconds(times: pa.ChunkedArray) -> list[int | None]:
 
 
 def high_water(lake: Lake, table: TableSpec) -> HighWater:
-    """How far the table is with the lake's cluster, from its own rows."""
+    """How far the table is with the lake's cluster, from its own rows; in memory for some of them at a time."""
     names = [table.partition_column, table.offset_column]
     if table.topic is None:
         names.insert(0, "topic")
-    found = read(lake, table, columns=names)
-    last = found.group_by(names[:-1]).aggregate([(names[-1], "max")]).to_pylist()
-    marks = {
-        (row.get("topic", table.topic), row[names[-2]]): row[f"{names[-1]}_max"] for row in last
-    }
-    return HighWater(marks)
+    found = HighWater()
+    try:
+        for batch in _own_dataset(lake, table).to_batches(columns=names):
+            last = pa.table(batch).group_by(names[:-1]).aggregate([(names[-1], "max")])
+            places = zip(last["topic"].to_pylist() if table.topic is None else [table.topic] * last.num_rows,
+                         last[names[-2]].to_pylist(), strict=True)  # fmt: skip
+            found.raise_to(zip(places, last[f"{names[-1]}_max"].to_pylist(), strict=True))
+    except (DeltaError, OSError, pa.ArrowException) as error:
+        raise LakehouseError(f"table {table.name} cannot be read: {error}") from error
+    return found
+
+
+def _own_dataset(lake: Lake, table: TableSpec) -> ds.Dataset:
+    found = open_table(lake, table).to_pyarrow_dataset()
+    return found if lake.cluster_id is None else found.filter(pc.field(CLUSTER_ID) == lake.cluster_id)
 
 
 def high_waters(lake: Lake, tables: Sequence[TableSpec]) -> Mapping[str, HighWater]:
@@ -143,7 +153,7 @@ def active_files(
 
 def count_rows(lake: Lake, table: TableSpec) -> int:
     """Number of the cluster's rows in a table."""
-    return int(read(lake, table, columns=[table.offset_column]).num_rows)
+    return int(_own_dataset(lake, table).count_rows())
 
 
 def arrow_schema(found: deltalake.DeltaTable) -> pa.Schema:

@@ -70,3 +70,14 @@ def test_an_error_inside_gives_the_lock_back(tmp_path: Path) -> None:
     assert free(locks, TABLES[0])
     locks.close()
     assert locks.open_files == ()
+
+
+def test_a_table_that_comes_later_is_looked_after_too(tmp_path: Path) -> None:
+    early, late = CommitLocks(tmp_path, TABLES), CommitLocks(tmp_path, ("silver/disk_warm",))
+    early.also("silver/disk_warm")
+    with early.held("silver/disk_warm"):
+        early.also("silver/disk_warm")
+        assert not free(late, "silver/disk_warm")
+    assert free(late, "silver/disk_warm")
+    early.close()
+    late.close()
