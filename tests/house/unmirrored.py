@@ -17,6 +17,8 @@ TESTS_WITHOUT_MODULE: tuple[str, ...] = (
     "bench/test_calls.py",
     "bench/test_control_log.py",
     "bench/test_figure.py",
+    "bench/test_history_log.py",
+    "bench/test_laid_lake.py",
     "bench/test_pipelined.py",
     "bench/test_report.py",
     "bench/test_samples.py",

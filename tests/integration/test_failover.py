@@ -8,10 +8,15 @@ from pathlib import Path
 import pytest
 
 from infra import children, replica_logs
+from infra.controller_admin import ControllerAdmin
 from infra.demo.cluster import SetView
 from infra.workload.consumer import CORRUPT
 from infra.workload.ledger import compare
+from lakehouse import sql
+from lakehouse.forecast_answer import forecast_of
+from lakehouse.state_at import folder_at
 from tests.support.decision_log import proven_outcomes, wait_published
+from tests.support.landed_topics import land_topics
 from tests.support.local_cluster import LocalCluster, wait_until
 from tests.support.workload import Workload
 
@@ -106,6 +111,27 @@ def assert_history_is_whole(cluster: LocalCluster, *, elections: int, claims: in
         change.master_epoch for one in outcomes for change in one.changes if type(change).__name__ == "MasterElected"
     ]
     assert epochs == sorted(set(epochs)) and len(epochs) >= elections, "one master per epoch, epochs only grow"
+
+
+def test_the_tables_tell_what_the_running_controllers_hold(cluster: LocalCluster, tmp_path: Path) -> None:
+    """The history that the failovers left: state, digest and masters, from Delta and from the leader's own answer."""
+    cluster.whole()
+    wait_published(cluster)
+    held = ControllerAdmin([one["address"] for one in cluster.processes("controller")]).state()
+    lake = land_topics(tmp_path / "tables", cluster.bootstrap)
+    folder, _ = folder_at(lake, offset=held["applied_offset"])
+    assert (folder.digest.hex(), folder.state.term, folder.state.leader_id) == (held["digest"], held["term"], held["leader"])
+    assert sorted(folder.state.sets) == sorted(held["sets"])
+    rows = sql.ask(lake, "SELECT broker_name, master_broker_id, master_epoch, sync_state_set, sync_state_set_epoch FROM gold.broker_sets").rows
+    assert {row["broker_name"]: list(row.values())[1:] for row in rows.to_pylist()} == {
+        name: [one["master"], one["master_epoch"], one["sync_state_set"], one["sync_state_set_epoch"]] for name, one in held["sets"].items()
+    }
+    for name, one in held["sets"].items():
+        [step, *_] = forecast_of(lake, name)["succession"]
+        assert step["winner"] in one["sync_state_set"] and step["winner"] != one["master"], "a living member would follow"
+    failovers = sql.ask(lake, "SELECT new_master, new_epoch, unavailable_ms FROM gold.failovers ORDER BY new_epoch").rows.to_pylist()
+    assert len(failovers) >= 2 and failovers[-1]["new_epoch"] == max(one["master_epoch"] for one in held["sets"].values())
+    assert all(row["unavailable_ms"] is not None for row in failovers), "brokers told the last message and the first acknowledged one"
 
 
 def test_nothing_outlives_a_killed_supervisor_and_the_next_start_has_the_messages(

@@ -1,0 +1,97 @@
+"""The proof over long histories, and questions to them: `verify` from the start, its slope, and `explain` of one election.
+
+Tables are written without Kafka; Spark has started before the clock runs. The peer of the proof is the fold of the same
+bytes in memory on one core, which reads no table and compares nothing.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+from infra import jar_store
+from lakehouse.lake import lake_at
+from lakehouse.session import SparkSettings, build_session, stop_session
+from lakehouse.verify import Scope, verify_in
+from tests.bench import laid_lake
+from tests.bench.apart import apart
+from tests.bench.cluster import ROOT, BenchFailed
+from tests.bench.figure import Figure, at_most
+from tests.bench.laid_lake import CLUSTER_ID, Laid
+from tests.bench.run_context import Bench
+from tests.bench.samples import median
+
+SHORT, LONG, LONGEST = 100_000, 1_000_000, 10_000_000
+ASKED = ("explain", "broker-007", "3")
+TIMES = 5
+
+
+def prove(laid: Laid, scratch: Path) -> float:
+    """Seconds for Spark to fold and compare all of it from the start. RuntimeError when it is not proven."""
+    settings = SparkSettings(jar_store.check("spark"), scratch, jvm_log=scratch / "spark.log")
+    spark = build_session(settings, "regent-bench")
+    try:
+        began = time.perf_counter()
+        verdict = verify_in(spark, lake_at(laid.root, CLUSTER_ID), Scope(from_start=True))
+        took_s = time.perf_counter() - began
+    finally:
+        stop_session(spark)
+    if verdict.exit_code:
+        raise RuntimeError(verdict.text())
+    return took_s
+
+
+def measure(bench: Bench) -> list[Figure]:
+    """0.1 M and 1 M commands."""
+    return _two(bench, SHORT, LONG)
+
+
+def measure_long(bench: Bench) -> list[Figure]:
+    """1 M and 10 M commands."""
+    return _two(bench, LONG, LONGEST)
+
+
+def measure_question(bench: Bench) -> list[Figure]:
+    """One election of a history of 1 M commands explained."""
+    bench.quiet()
+    bench.say(f"laying down {LONG:,} commands and their outcomes, in silver too")
+    return [_asked(bench, apart(laid_lake.lay, bench.folder("explain") / "tables", LONG, True))]
+
+
+def _two(bench: Bench, first: int, second: int) -> list[Figure]:
+    bench.quiet()
+    short, long = _proven(bench, first), _proven(bench, second)
+    return [short, replace(long, note=f"{long.note}; {(long.value or 0) / (short.value or 1):.2f} times the rate of the shorter history")]
+
+
+def _proven(bench: Bench, commands: int) -> Figure:
+    home = bench.folder(f"proof-{commands}")
+    bench.say(f"laying down {commands:,} commands and their outcomes")
+    laid = apart(laid_lake.lay, home / "tables", commands, False)
+    scratch = home / "scratch"
+    scratch.mkdir()
+    bench.say("Spark proves them")
+    rate = commands / apart(prove, laid, scratch)
+    note = "all of history from bronze, in ranges, every digest compared; Spark's start is not in it; the peer folds the bytes in bulk on one core"
+    return Figure("verify", f"verify, {_name(commands)}", "commands/s", rate, "fold in memory", commands / laid.fold_s, note=note)
+
+
+def _name(commands: int) -> str:
+    return f"{commands / 1_000_000:g} M commands"
+
+
+def _asked(bench: Bench, laid: Laid) -> Figure:
+    bench.say(f"regent {' '.join(ASKED)}, {TIMES} times")
+    command = [sys.executable, "-m", "infra", *ASKED, "--tables", laid.root]
+    times = []
+    for _ in range(TIMES):
+        began = time.perf_counter()
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+        times.append(round(time.perf_counter() - began, 3))
+        if done.returncode:
+            raise BenchFailed(f"{' '.join(ASKED)}: {done.stderr.strip()}")
+    note = f"the whole command, process start included, median of {TIMES}, {_name(laid.commands)} of {laid_lake.SETS} sets"
+    return Figure("explain", f"regent explain of one election, {_name(laid.commands)}", "s", median(times), goal=at_most(1.0), note=note, samples=times)
