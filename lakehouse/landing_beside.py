@@ -7,6 +7,7 @@ Refuses to know how any of it is done.
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -17,10 +18,12 @@ from lakehouse.activity import Activity
 from lakehouse.commit_lock import CommitLocks
 from lakehouse.config import LandConfig
 from lakehouse.errors import LakehouseError
-from lakehouse.gold_activity import GoldActivity
+from lakehouse.gold_job import GoldJob
 from lakehouse.lag import LagWatch
 from lakehouse.lake import Lake
 from lakehouse.status import StatusFile
+
+log = logging.getLogger(__name__)
 
 WATCH_EVERY_S = 5.0
 STOP_WAIT_S = 10.0
@@ -30,17 +33,16 @@ TOPIC_NAMES = tuple(spec.name for spec in TOPICS)
 @contextmanager
 def beside(config: LandConfig, lake: Lake, locks: CommitLocks, status: StatusFile) -> Iterator[None]:
     """All of it goes on in here. Raises `LakehouseError` when `metrics_listen` cannot be bound."""
+    gold = GoldJob(lake, locks)
     steps: dict[str, tuple[float, Callable[[Callable[[], bool]], object]]] = {
         "watch": (WATCH_EVERY_S, Watch(config, status).step),
+        "gold": (config.gold_every_s, lambda stopped: _gold(gold, stopped)),
         "check": (config.check_every_s, lambda stopped: _check(lake, status)),
         "care": (config.maintain_every_s, lambda stopped: _care(lake, locks, config.time_travel_days, stopped)),
     }
-    activities: list[Activity | GoldActivity] = [
-        Activity(name, every_s, step, status.troubled) for name, (every_s, step) in steps.items() if every_s
-    ]
-    if config.gold_every_s:
-        activities.append(GoldActivity(lake, locks, config.gold_every_s))
+    activities = [Activity(name, every_s, step, status.troubled) for name, (every_s, step) in steps.items() if every_s]
     with ExitStack() as held:
+        held.callback(gold.close)
         _serve(held, config, status)
         held.callback(_stop, activities)
         for activity in activities:
@@ -48,7 +50,7 @@ def beside(config: LandConfig, lake: Lake, locks: CommitLocks, status: StatusFil
         yield
 
 
-def _stop(activities: Sequence[Activity | GoldActivity]) -> None:
+def _stop(activities: Sequence[Activity]) -> None:
     """Tell all of them, then wait for all of them; what is cut off in the middle of a round is made again."""
     until = time.monotonic() + STOP_WAIT_S
     for activity in activities:
@@ -80,6 +82,17 @@ class Watch:
         ends = {f"{topic}-{number}": ends.end for (topic, number), ends in found.items()}
         lag = self._lag.note(time.monotonic_ns() // 1_000_000, ends, self._status.status.landed)
         self._status.update(lag_records=dict(lag.records), lag_ms=dict(lag.age_ms))
+
+
+def _gold(job: GoldJob, stopped: Callable[[], bool]) -> None:
+    """Piece by piece until gold is where bronze is."""
+    goes_on = True
+    while goes_on and not stopped():
+        began = time.monotonic()
+        done = job.step()
+        goes_on = bool(done.commands)
+        if done.rows:
+            log.info("gold is at command %d: %d rows in %d ms", done.mark.offset, done.rows, round((time.monotonic() - began) * 1000))
 
 
 def _check(lake: Lake, status: StatusFile) -> None:

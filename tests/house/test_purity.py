@@ -30,7 +30,7 @@ SHELLS: dict[str, tuple[str, ...]] = {
     ),
     "Spark and Delta": (
         "lakehouse/session.py", "lakehouse/verify.py", "lakehouse/maintain.py", "lakehouse/lake.py", "lakehouse/lake_check.py", "lakehouse/lake_snapshot.py",
-        "lakehouse/gold_merge_spark.py", "lakehouse/sql_spark.py", "lakehouse/gold_job.py", "lakehouse/gold_activity.py", "lakehouse/aggregates.py", "lakehouse/aggregates_job.py",
+        "lakehouse/gold_merge_spark.py", "lakehouse/sql_spark.py", "lakehouse/gold_job.py", "lakehouse/aggregates.py", "lakehouse/aggregates_job.py",
     ),
     "sockets": (
         "processors/snapshot_fetch.py",

@@ -7,6 +7,7 @@ What it landed is then folded in Spark, as it is and with one byte changed.
 
 from __future__ import annotations
 
+import os
 import random
 import shutil
 import signal
@@ -21,6 +22,7 @@ from events.topics import BROKER_EVENTS_TOPIC, COMMANDS_TOPIC, OUTCOMES_TOPIC
 from infra.kafka_server import LocalKafka
 from lakehouse import delta_tables
 from lakehouse.decisions import history, outcome_counts
+from lakehouse.gold_progress import read_mark
 from lakehouse.lake import Lake, lake_at, open_lake
 from lakehouse.maintain import lake_locks, maintain
 from lakehouse.rows import LogRecord
@@ -31,6 +33,7 @@ from tests.support.control_history import NAME, History
 from tests.support.landed_log import flip_value_byte
 from tests.support.landing_points import AFTER_WRITE
 from tests.support.landing_stage import GARBAGE, Job, Load, differences, long_history, make_topics, whole_log
+from tests.support.made_gold import bring_up, job_of, rows_of
 from tests.support.spark_session import shared_session, stop_shared_session
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.processes, pytest.mark.timeout(600)]
@@ -78,6 +81,8 @@ def _three_die(base: Path, bootstrap: str, load: Load, jobs: list[Job]) -> None:
     load.allow(ALLOWED[0])
     jobs.append(Job(base, bootstrap, "first"))
     jobs[-1].wait_until(lambda s: s.batches >= 1)
+    for pid in (jobs[-1].process.pid, jobs[-1].java_pid()):
+        assert os.getpriority(os.PRIO_PROCESS, pid) == min(19, os.getpriority(os.PRIO_PROCESS, 0) + 10)
     load.allow(ALLOWED[1])
     # Bronze is ahead of the other silver tables: this is in the middle of a batch.
     jobs[-1].wait_until(
@@ -137,6 +142,16 @@ def test_questions_get_the_answers_of_the_log(landed: Landed) -> None:
     assert counts["decisions"] == len(landed.history.records)
     assert counts["refusals"] == {"SET_EPOCH_FENCED": 1, "UNREADABLE": 1}
     assert len(history(lake, NAME)["decisions"]) == counts["decisions"] - 3
+
+
+def test_gold_was_made_beside_by_jobs_that_died(landed: Landed, tmp_path: Path) -> None:
+    mark = read_mark(landed.lake)
+    assert mark is not None and mark.offset > ALLOWED[0]
+    bring_up(job_of(landed.lake))
+    again = lake_at(shutil.copytree(landed.tables, tmp_path / "again"), landed.lake.cluster_id)
+    shutil.rmtree(f"{again.root}/gold")
+    assert bring_up(job_of(again)) == len(landed.history.records)
+    assert rows_of(landed.lake) == rows_of(again)
 
 
 def test_what_landed_is_proven_and_a_flipped_byte_is_named(landed: Landed) -> None:

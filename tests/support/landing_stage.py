@@ -70,7 +70,7 @@ class Load:
     def __init__(self, bootstrap: str, history: History, pause_s: float = 0.04) -> None:
         self.commands = history.records
         self.outcomes = [value for *_, value in outcome_records(history.records)]
-        self._producer = Producer({"bootstrap.servers": bootstrap, "acks": "all", "enable.idempotence": True})
+        self._producer = Producer({"bootstrap.servers": bootstrap, "acks": "all", "enable.idempotence": True, "log_level": 0})
         self._pause_s, self._up_to, self._done = pause_s, 0, 0
         self._changed = threading.Condition()
         self._ended = False

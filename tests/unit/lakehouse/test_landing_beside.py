@@ -10,6 +10,9 @@ import pytest
 
 from lakehouse import landing_beside, log_probe
 from lakehouse.config import LandConfig
+from lakehouse.errors import LakehouseError
+from lakehouse.gold_job import Step
+from lakehouse.gold_progress import Mark
 from lakehouse.lake import Lake
 from lakehouse.landing_beside import Watch, beside
 from lakehouse.log_probe import LogEnds
@@ -115,3 +118,25 @@ def test_what_fails_is_told_in_the_status_and_forgotten_once_it_works(
         assert until(status, lambda s: bool(s.troubles)).troubles == {"watch": "ValueError: nobody answers"}
         until(status, lambda s: not s.troubles)
     locks.close()
+
+
+def test_gold_is_made_piece_by_piece_and_a_piece_that_fails_is_made_again(
+    tmp_path: Path, lake: Lake, ends: dict[tuple[str, int], LogEnds], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    steps: list[Step | Exception] = [Step(5, 2, Mark(4, 0, 0)), LakehouseError("a hole"), Step(1, 1, Mark(5, 0, 0))]
+    told: list[str | None] = []
+
+    def step(job: object) -> Step:
+        found = steps.pop(0) if steps else Step(0, 0, Mark(5, 0, 0))
+        if isinstance(found, Exception):
+            raise found
+        return found
+
+    monkeypatch.setattr(landing_beside.GoldJob, "step", step)
+    status = StatusFile(tmp_path)
+    monkeypatch.setattr(status, "troubled", lambda name, why: told.append(why))
+    locks = lake_locks(lake)
+    with beside(config_of(tmp_path, gold_every_s=1), lake, locks, status):
+        until(status, lambda s: len(told) >= 2)
+    locks.close()
+    assert told[:2] == ["LakehouseError: a hole", None] and not steps
