@@ -21,6 +21,9 @@ GOLD_VERBS = (["failovers"], ["availability", NAME], ["timeline", NAME], ["sql",
 OF_BRONZE = (["state"], ["diff", "--from", "0"], ["sql", "SELECT * FROM bronze.records"])
 OF_DECISIONS = (["explain", NAME], ["history"], ["sql", "SELECT * FROM silver.decisions"])
 
+# What these need is theirs to say; they must refuse all the same.
+OF_BOTH = (["lake", "snapshot", "--out", "snapshot.bin"], ["forecast", NAME], ["what-if", "--policy", "unclean"])
+
 
 @pytest.fixture(scope="module")
 def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -32,7 +35,9 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def lake(sound: Path, tmp_path: Path) -> Path:
+def lake(sound: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A copy of them; nothing is written where the tests run."""
+    monkeypatch.chdir(tmp_path)
     return Path(shutil.copytree(sound, tmp_path / "lake"))
 
 
@@ -85,6 +90,8 @@ def test_a_table_that_cannot_be_read_is_named(
     for words in questions:
         told = refused(lake, words, capsys)
         assert table in told or "bronze of regent.commands cannot be read" in told, words
+    for words in OF_BOTH:
+        refused(lake, words, capsys)
 
 
 @pytest.mark.parametrize("damage", [newer_table, broken_log, broken_files, lost_files])
@@ -124,3 +131,10 @@ def test_another_cluster_than_those_that_landed_is_said_so(sound: Path, capsys: 
 ])  # fmt: skip
 def test_what_history_does_not_hold_is_said_so(sound: Path, words: list[str], told: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert told in refused(sound, words, capsys)
+
+
+@pytest.mark.parametrize("words", [["verify"], ["sql", "--spark", "SELECT 1"], ["lake", "aggregates"]])
+def test_what_needs_java_says_so_when_there_is_none(sound: Path, words: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    for name in ("PATH", "JAVA_HOME", "HOME"):
+        monkeypatch.setenv(name, "/nowhere")
+    assert "Java" in refused(sound, words, capsys)
