@@ -22,7 +22,7 @@ OF_BRONZE = (["state"], ["diff", "--from", "0"], ["sql", "SELECT * FROM bronze.r
 OF_DECISIONS = (["explain", NAME], ["history"], ["sql", "SELECT * FROM silver.decisions"])
 
 # What these need is theirs to say; they must refuse all the same.
-OF_BOTH = (["lake", "snapshot", "--out", "snapshot.bin"], ["forecast", NAME], ["what-if", "--policy", "unclean"])
+OF_BOTH = (["lake", "snapshot", "--out", "snapshot.bin"], ["forecast", NAME])
 
 
 @pytest.fixture(scope="module")
