@@ -17,21 +17,21 @@ if TYPE_CHECKING:
     from lakehouse.lake import Lake
     from lakehouse.maintain import TableCare
 
-WINDOW_DAYS = 30
 HEAD = ("TABLE", "FILES BEFORE", "AFTER", "MIB", "OPENS IN", "BEFORE", "HELD FOR", "REMOVED", "NOTE")
 
 
 def add_arguments(parser: argparse.ArgumentParser, verb: str) -> None:
     """Which tables, for how long time travel must stay possible, and how often."""
     add_lake_arguments(parser)
-    parser.add_argument("--window", type=float, default=WINDOW_DAYS, metavar="DAYS", help=f"time travel stays possible for so long (default {WINDOW_DAYS}, at least 1)")
+    parser.add_argument("--window", type=float, metavar="DAYS", help="time travel stays possible for so long (default 30, at least 1)")
     parser.add_argument("--every", type=float, metavar="SECONDS", help="again and again, until SIGTERM or Ctrl-C; default: once")
 
 
 def run(arguments: argparse.Namespace) -> int:
     """0 when every table is well, 1 when one could not be cared for; with --every that is told and tried again, and a stop is 0."""
-    from lakehouse.maintain import WINDOW_DAYS_MIN
+    from lakehouse.maintain import WINDOW_DAYS, WINDOW_DAYS_MIN
 
+    arguments.window = WINDOW_DAYS if arguments.window is None else arguments.window
     if arguments.window < WINDOW_DAYS_MIN:
         raise Problem(f"--window {arguments.window:g} is too short", f"Use {WINDOW_DAYS_MIN} day or more: files that somebody is just reading must stay.", EXIT_USAGE)
     if arguments.every is not None and arguments.every <= 0:
@@ -52,11 +52,14 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _round(place: Lake, arguments: argparse.Namespace, stop: threading.Event) -> int:
+    from lakehouse.errors import LakehouseError
     from lakehouse.maintain import lake_locks, maintain
 
     locks = lake_locks(place)
     try:
         done = list(maintain(place, locks, arguments.window, stopped=stop.is_set))
+    except LakehouseError as error:
+        raise Problem(str(error), "Name an existing --dir or --tables; --storage-option says how to reach an object store.") from error
     finally:
         locks.close()
     if not done and not stop.is_set():

@@ -107,8 +107,8 @@ def maintain(
 def late_tables(lake: Lake) -> list[TableSpec]:
     """Tables of kinds of record that this release was not made with, as the lake has them. Raises `LakehouseError`."""
     known = {table.name for table in CARED_FOR}
-    files = PyFileSystem(DeltaStorageHandler(lake.root, dict(lake.storage_options) or None))
     try:
+        files = PyFileSystem(DeltaStorageHandler(lake.root, dict(lake.storage_options) or None))
         found = files.get_file_info(FileSelector(LATE_LAYER, allow_not_found=True))
     except (DeltaError, OSError, pa.ArrowException) as error:
         raise LakehouseError(f"{lake.root} cannot be listed: {error}") from error

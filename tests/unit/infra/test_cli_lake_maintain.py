@@ -54,6 +54,12 @@ def test_what_cannot_be_done_is_one_line(tmp_path: Path, capsys: pytest.CaptureF
     assert text in err and err.count("\n") == 1
 
 
+def test_a_place_that_cannot_be_reached_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["lake", "maintain", "--tables", "nowhere://lake"]) == EXIT_FAILED
+    err = capsys.readouterr().err
+    assert "nowhere://lake cannot be listed" in err and err.count("\n") == 1
+
+
 def test_again_and_again_until_told_to_stop(tables: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     rounds = []
     real = maintain.maintain
