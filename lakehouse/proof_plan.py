@@ -131,6 +131,16 @@ def plan(landed: Landed, asked: Asked, said: Mapping[int, Said], distrusted: Col
     return Plan(asked, wanted, tuple(sorted(dirty)), starts, pieces)
 
 
+def taken_away(kept: Iterable[Piece], size: int, ends: Mapping[str, int]) -> list[str]:
+    """In words, topics that end (offset behind the last record) before what was proven of them does: bronze never loses a record."""
+    proven = {topic: max((one.number + 1) * size for one in kept if one.topic == topic) for topic in sorted({one.topic for one in kept})}
+    return [
+        f"{topic} ends at offset {ends[topic] - 1}, it was proven up to {end - 1} before: its end was taken away"
+        for topic, end in proven.items()
+        if end > ends[topic]
+    ]
+
+
 def misbegun(landed: Landed, made: Plan, told: Mapping[int, RangeTold]) -> set[int]:
     """
     Ranges whose state was kept and is not the one that history gives, or cannot be read.

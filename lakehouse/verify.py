@@ -24,7 +24,7 @@ from lakehouse.delta_tables import active_files, read
 from lakehouse.errors import LakehouseError, NotLanded
 from lakehouse.lake import Lake, spark_path
 from lakehouse.landed_pieces import NAMED_COLUMNS, PUBLISHED_COLUMNS, name_batches, publish_batches
-from lakehouse.proof_plan import PROBLEMS_SHOWN_MAX, Asked, Landed, Plan, Said, misbegun, plan, to_keep, verdict
+from lakehouse.proof_plan import PROBLEMS_SHOWN_MAX, Asked, Landed, Piece, Plan, Said, misbegun, plan, taken_away, to_keep, verdict
 from lakehouse.refold import BEGIN, COMMAND, SAID, TOLD_COLUMNS, RangeTold, prove_batches
 from lakehouse.session import SparkSettings, build_session, stop_session
 from lakehouse.tables import BRONZE, BY_NAME
@@ -96,7 +96,9 @@ class _Proof:
         offsets = {topic: _offsets(frame) for topic, frame in self._records.items()}
         ends = {topic: int(found[-1]) + 1 if len(found) else 0 for topic, found in offsets.items()}
         asked = self._asked(ends[COMMANDS_TOPIC])
-        landed = self._landed(ends)
+        kept = proof_store.kept(self._lake, self._size)
+        problems += taken_away(kept.values(), self._size, ends)
+        landed = self._landed(ends, kept)
         published = self._published(sorted(landed.unknown_pieces)).cache()
         said = _said(published, self._size)
         problems += _troubles(offsets[OUTCOMES_TOPIC], published)
@@ -120,7 +122,7 @@ class _Proof:
             raise NotLanded(f"command {max(first, last)} has not landed: last {end - 1}")
         return Asked(first, last, everything=scope.from_start or scope.first is not None or scope.last is not None)
 
-    def _landed(self, ends: Mapping[str, int]) -> Landed:
+    def _landed(self, ends: Mapping[str, int], kept: Mapping[tuple[str, int], Piece]) -> Landed:
         """Names of the bytes of whole pieces, and what was proven of them."""
         from pyspark.sql import functions as F
 
@@ -135,7 +137,6 @@ class _Proof:
             placed = each[0].unionAll(each[1]).repartition(self._beside(sum(whole.values())), "topic", "number")
             named = placed.sortWithinPartitions("topic", "number", "offset").mapInArrow(name_batches, NAMED_COLUMNS)
             names = {(row["topic"], row["number"]): row["bytes_name"] for row in named.collect() if row["records"] == self._size}
-        kept = proof_store.kept(self._lake, self._size)
         if self._scope.from_start:  # States may be begun with, for each is proven again; what outcomes are about is read.
             kept = {key: piece for key, piece in kept.items() if piece.topic == COMMANDS_TOPIC}
         return Landed(self._size, names, kept, -(-ends[OUTCOMES_TOPIC] // self._size))

@@ -200,6 +200,12 @@ def test_a_second_proof_knows_what_was_proven_and_finds_what_was_tampered_with_s
         with_tampering(copy, AT)
         verdict = verify_in(spark, copy, Scope(range_records=RANGE))
         assert (verdict.exit_code, verdict.first_mismatch, verdict.verified_up_to) == (1, AT, AT - 1), with_tampering.__name__
+    cut = lake_in(tmp_path / "cut")
+    shutil.copytree(lake.root, cut.root)
+    tampered_lake.tamper(cut, "regent.commands", AT, lambda rows: rows[:AT])
+    tampered_lake.tamper(cut, "regent.commands", last, lambda rows: [])
+    verdict = verify_in(spark, cut, Scope(range_records=RANGE))
+    assert (verdict.exit_code, verdict.verified_up_to) == (1, AT - 1) and "its end was taken away" in verdict.text()
 
 
 def test_a_part_that_has_not_landed_is_said_so(spark: Any, lake: Lake) -> None:
