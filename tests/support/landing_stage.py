@@ -35,6 +35,8 @@ from tests.support.landing_points import DIED_AT
 
 WAIT_S = 240
 POLL_S = 0.02
+CARE_EVERY_S = 10
+"""Often, so that tables are merged while Spark appends to them."""
 GARBAGE = b"not a record"
 TOPIC_NAMES = tuple(spec.name for spec in TOPICS)
 
