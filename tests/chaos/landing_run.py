@@ -22,7 +22,7 @@ from lakehouse.status import missing_offsets
 from tests.chaos.hits import NotAsItShouldBe, NotPossible, told_in
 from tests.chaos.progress import Progress
 from tests.chaos.verdict import Row, Run
-from tests.support.landing_stage import Job, Load, differences, ends_of, long_history, make_topics, whole_log
+from tests.support.landing_stage import CARE_EVERY_S, Job, Load, differences, ends_of, long_history, make_topics, whole_log
 from tests.support.small_disk import SmallDisk, small_disk
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ class LandingStage:
     def begin(self, dies_at: tuple[str, str, int] | None = None) -> Job:
         """Another start of the job; none must run."""
         self._jobs += 1
-        self._job = Job(self._home, self.kafka.bootstrap, f"job-{self._jobs}", dies_at, self._tables)
+        self._job = Job(self._home, self.kafka.bootstrap, f"job-{self._jobs}", dies_at, self._tables, CARE_EVERY_S)
         return self._job
 
     def running(self) -> Job:

@@ -32,7 +32,7 @@ from lakehouse.verify import verify_in
 from tests.support.control_history import NAME, History
 from tests.support.landed_log import flip_value_byte
 from tests.support.landing_points import AFTER_WRITE
-from tests.support.landing_stage import GARBAGE, Job, Load, differences, long_history, make_topics, whole_log
+from tests.support.landing_stage import CARE_EVERY_S, GARBAGE, Job, Load, differences, long_history, make_topics, whole_log
 from tests.support.made_gold import bring_up, job_of, rows_of
 from tests.support.spark_session import shared_session, stop_shared_session
 
@@ -68,7 +68,7 @@ def landed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Landed]:
             try:
                 _three_die(base, kafka.bootstrap, load, jobs)
                 load.all_of_it()
-                jobs.append(Job(base, kafka.bootstrap, "last"))
+                jobs.append(Job(base, kafka.bootstrap, "last", care_every_s=CARE_EVERY_S))
                 jobs[-1].finish(kafka.bootstrap)
                 yield Landed(jobs[-1].tables, made, whole_log(kafka.bootstrap))
             finally:
@@ -79,7 +79,7 @@ def landed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Landed]:
 
 def _three_die(base: Path, bootstrap: str, load: Load, jobs: list[Job]) -> None:
     load.allow(ALLOWED[0])
-    jobs.append(Job(base, bootstrap, "first"))
+    jobs.append(Job(base, bootstrap, "first", care_every_s=CARE_EVERY_S))
     jobs[-1].wait_until(lambda s: s.batches >= 1)
     for pid in (jobs[-1].process.pid, jobs[-1].java_pid()):
         assert os.getpriority(os.PRIO_PROCESS, pid) == min(19, os.getpriority(os.PRIO_PROCESS, 0) + 10)
@@ -97,7 +97,7 @@ def _three_die(base: Path, bootstrap: str, load: Load, jobs: list[Job]) -> None:
     vacuumed = _cared_for(jobs[-1].tables)
     assert vacuumed[BRONZE.name] > 0, "the file that was written and not committed is still there"
 
-    jobs.append(Job(base, bootstrap, "third"))
+    jobs.append(Job(base, bootstrap, "third", care_every_s=CARE_EVERY_S))
     jobs[-1].wait_until(lambda s: s.batches >= 1)
     load.allow(ALLOWED[3])
     time.sleep(random.SystemRandom().random())

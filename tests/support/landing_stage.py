@@ -125,9 +125,16 @@ class Load:
 
 
 class Job:
-    """One start of `regent land`. `dies_at`: point, table and number of the append, see `landing_points`."""
+    """
+    One start of `regent land`.
 
-    def __init__(self, base: Path, bootstrap: str, name: str, dies_at: tuple[str, str, int] | None = None, tables: Path | None = None) -> None:
+    `dies_at`: point, table and number of the append, see `landing_points`; `care_every_s`: as the product has it unless given.
+    """
+
+    def __init__(
+        self, base: Path, bootstrap: str, name: str, dies_at: tuple[str, str, int] | None = None, tables: Path | None = None,
+        care_every_s: int | None = None,
+    ) -> None:  # fmt: skip
         self.tables, self.folder = tables or base / "tables", base / "land"
         self.log, self._note = base / f"{name}.log", base / DIED_AT
         self._note.unlink(missing_ok=True)
