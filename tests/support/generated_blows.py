@@ -159,7 +159,6 @@ class SetLife(GeneratedSet):
         yield from self._answered(kind, began_ms, old, outcome, tail)
 
     def _kill(self, old: GeneratedReplica) -> Steps:
-        self.write()
         old.dies(self.liveness)
         for one in self.slaves():
             self.unlink(one, "connection closed")

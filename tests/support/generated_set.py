@@ -138,8 +138,9 @@ class GeneratedSet:
         master.tell(said.EpochAppended, epoch, master.end, last_store_ms)
         master.tell(said.RoleChanged, "MASTER", epoch, master.broker_id, "notify")
         self._wrote_ms = self.leaders.now_ms
+        for one in self.replicas.values():
+            one.linked = False  # The former master too, silent or dead: it follows anew when it is back.
         for one in self.slaves():
-            one.linked = False
             if one.is_member(self.now):
                 yield self.chance.randrange(2, 30)
                 self.link(one)

@@ -12,6 +12,7 @@ from lakehouse.gold_masterships import masterships, successions
 from lakehouse.invariant_rows import Decided, Reported
 from lakehouse.invariants import judge
 from processors.fold import Folder
+from tests.support.generated_blows import POWER_LOSS_BYTES_MAX
 from tests.support.generated_history import GeneratedHistory, generate
 
 COMMANDS, SETS = 2_000, 6
@@ -73,6 +74,16 @@ def test_no_invariant_is_violated_by_it(history: GeneratedHistory) -> None:
         for offset, data in enumerate(values)
     ]
     assert judge([*rows, *said])[1] == []
+
+
+def test_what_only_a_former_master_had_is_cut_when_it_follows_again(history: GeneratedHistory) -> None:
+    """And nothing else is, unless power was lost or a set had only one member left."""
+    told = sorted((decode(data) for values in history.events for data in values), key=lambda one: one.header.at_ms)  # type: ignore[union-attr]
+    cuts = [(one.header.broker_name, one.from_offset - one.to_offset) for one in told if isinstance(one, LogTruncated)]
+    tails = Counter((blow.broker_name, blow.tail_bytes) for blow in history.blows if blow.tail_bytes)
+    missing = tails - Counter(cuts)
+    assert tails.total() > 50 and missing.total() <= SETS, "the end of the history may come before the last one of each set"
+    assert max(size for _, size in cuts) <= POWER_LOSS_BYTES_MAX
 
 
 def test_records_are_dense_and_their_times_never_fall(history: GeneratedHistory) -> None:
