@@ -58,7 +58,7 @@ class GoldTableSpec(TableSpec):
     cluster_by: tuple[str, ...] = ("cluster_id", "broker_name")
     """Columns by which its files are ordered when they are compacted."""
     retention_days: int | None = FOREVER
-    """After how many days a row may be dropped; None: never, these tables grow with decisions only."""
+    """After how many days a row is dropped, by its `offset_column`, which must be a time in ms then; None: never, these tables grow with decisions only."""
     properties: Mapping[str, str] = field(default_factory=lambda: GOLD_PROPERTIES, hash=False)
 
 

@@ -2,8 +2,8 @@
 The care of tables: compaction, clustering, vacuum, checkpoints and the log of commits, without Spark.
 
 Responsible for doing to each table what `care_plan` says, without ever touching what time travel inside the promised
-window needs, and while others append. Nothing here changes a row. Whoever commits holds the table's lock
-(`commit_lock`), so that neither side overwrites the other's commit; one partition is written anew at a time, so an
+window needs, and while others append. No row is changed; one is dropped only where the table's specification says
+after how many days, which today none does. Whoever commits holds the table's lock (`commit_lock`), so that neither side overwrites the other's commit; one partition is written anew at a time, so an
 append waits for that and not for the whole table. Refuses to know what tables mean.
 """
 
@@ -17,6 +17,7 @@ from typing import Any
 
 import deltalake
 import pyarrow as pa
+import pyarrow.compute as pc
 from deltalake import PostCommitHookProperties
 from deltalake.exceptions import DeltaError
 from deltalake.fs import DeltaStorageHandler
@@ -42,6 +43,7 @@ WINDOW_DAYS = 30
 WINDOW_DAYS_MIN = 1
 """A shorter window could remove files that somebody has written and not committed yet, or is just reading."""
 HOURS_PER_DAY = 24
+MS_PER_DAY = 86_400_000
 COMMITS_PER_CHECKPOINT = 50
 """Opening a table reads at most about so many commits one by one after a round of care."""
 AT_ONCE = 1
@@ -63,6 +65,8 @@ class TableCare:
     longest_hold_ms: float = 0.0
     """Longest time for which nobody else could commit to the table."""
     files_vacuumed: int = 0
+    rows_dropped: int = 0
+    """Rows older than the specification keeps them."""
     version: int = 0
     checkpointed: bool = False
     problem: str | None = None
@@ -83,6 +87,7 @@ def maintain(
     window_days: float = WINDOW_DAYS,
     tables: Sequence[TableSpec] | None = None,
     stopped: Callable[[], bool] = lambda: False,
+    now_ms: int | None = None,
 ) -> Iterator[TableCare]:
     """
     Care for every table there is, one after the other; a table in trouble does not keep the next ones from it.
@@ -91,12 +96,13 @@ def maintain(
     days stays possible, of gold see `window_of`. Ends early when `stopped()`. Raises `LakehouseError` when the lake
     cannot be listed.
     """
+    now_ms = time.time_ns() // 1_000_000 if now_ms is None else now_ms
     for table in (*CARED_FOR, *late_tables(lake)) if tables is None else tables:
         locks.also(table.name)
         if stopped():
             return
         try:
-            found = _Care(lake, table, locks, window_of(table, window_days)).run()
+            found = _Care(lake, table, locks, window_of(table, window_days), now_ms).run()
         except NotLanded:
             continue  # made when something for it lands first
         except (LakehouseError, DeltaError, OSError, pa.ArrowException) as error:
@@ -130,8 +136,8 @@ def window_of(table: TableSpec, window_days: float) -> float:
 class _Care:
     """One round of care for one table."""
 
-    def __init__(self, lake: Lake, table: TableSpec, locks: CommitLocks, window_days: float) -> None:
-        self._lake, self._table, self._locks = lake, table, locks
+    def __init__(self, lake: Lake, table: TableSpec, locks: CommitLocks, window_days: float, now_ms: int) -> None:
+        self._lake, self._table, self._locks, self._now_ms = lake, table, locks, now_ms
         self._window_hours = round(window_days * HOURS_PER_DAY)
         self._done = TableCare(table.name)
 
@@ -142,6 +148,7 @@ class _Care:
         files = _files(delta)
         done.files_before = len(files)
         self._promise_window(delta)
+        self._drop_old(delta)
         for rewrite in care_plan.rewrites(files, self._table.cluster_by):
             self._locked(lambda delta, rewrite=rewrite: _write_anew(delta, rewrite))
         self._vacuum()
@@ -169,6 +176,16 @@ class _Care:
         wanted = dict.fromkeys(_WINDOW_PROPERTIES, f"interval {self._window_hours} hours")
         if not wanted.items() <= delta.metadata().configuration.items():
             self._locked(lambda delta: delta.alter.set_table_properties(wanted))
+
+    def _drop_old(self, delta: deltalake.DeltaTable) -> None:
+        """Drop the rows that the specification does not keep for so long."""
+        days, column = self._table.retention_days, self._table.offset_column
+        if days is None:
+            return
+        oldest_ms = self._now_ms - days * MS_PER_DAY
+        self._done.rows_dropped = delta.to_pyarrow_dataset().count_rows(filter=pc.field(column) < oldest_ms)
+        if self._done.rows_dropped:
+            self._locked(lambda delta: delta.delete(f"{column} < {oldest_ms}", post_commithook_properties=_NO_CHECKPOINT))
 
     def _vacuum(self) -> None:
         """Remove files that no version inside the window names, and those of writers that died before their commit."""

@@ -71,6 +71,8 @@ class TableSpec:
     offset_column: str = "log_offset"
     cluster_by: tuple[str, ...] = ()
     """Columns by which files are ordered when they are merged; none: the order of landing, that is by offset."""
+    retention_days: int | None = None
+    """After how many days a row is dropped; None: never. What is append-only is never dropped."""
     properties: Mapping[str, str] = field(default_factory=lambda: TABLE_PROPERTIES, hash=False)
     """What Delta keeps in the table."""
 

@@ -2,6 +2,7 @@ import json
 import os
 import shutil
 import threading
+from dataclasses import replace
 from pathlib import Path
 
 import deltalake
@@ -9,12 +10,13 @@ import pyarrow as pa
 import pytest
 
 from lakehouse import maintain as care
+from lakehouse.aggregate_tables import FAILOVER_RATES, REPLICA_LAG
 from lakehouse.bronze_log import BronzeLog
 from lakehouse.delta_tables import ensure_tables, read
 from lakehouse.gold_progress import read_mark
 from lakehouse.gold_tables import GOLD_TABLES
 from lakehouse.lake import Lake
-from lakehouse.maintain import TableCare, lake_locks, maintain
+from lakehouse.maintain import MS_PER_DAY, TableCare, lake_locks, maintain
 from lakehouse.tables import BRONZE, DECISIONS, TABLES
 from tests.support.judged_history import sound_history
 from tests.support.landed_log import command_records, land, lake_in, outcome_records
@@ -113,6 +115,21 @@ def test_a_gold_table_is_ordered_by_what_its_specification_names(tmp_path: Path)
     done = cared(lake, tables=[table])[table.name]
     assert (done.problem, done.files_before, done.files_after) == (None, len(names), 1)
     assert deltalake.DeltaTable(lake.uri(table)).to_pyarrow_table()["broker_name"].to_pylist() == sorted(names)
+
+
+def test_rows_go_when_the_specification_says_so_and_never_otherwise(tmp_path: Path) -> None:
+    lake = lake_in(tmp_path)
+    forever, kept = FAILOVER_RATES, replace(REPLICA_LAG, retention_days=30)
+    ensure_tables(lake, [forever, kept])
+    for table in (forever, kept):
+        rows = [{field.name: _some(field) for field in table.schema} | {"cluster_id": "c", "window_start_ms": day * MS_PER_DAY} for day in range(40)]
+        deltalake.write_deltalake(lake.uri(table), pa.Table.from_pylist(rows, schema=table.schema), mode="append")
+    for dropped in (10, 0):
+        done = cared(lake, tables=[forever, kept], now_ms=40 * MS_PER_DAY)
+        assert [(one.problem, one.rows_dropped) for one in done.values()] == [(None, 0), (None, dropped)]
+    left = deltalake.DeltaTable(lake.uri(kept)).to_pyarrow_table()["window_start_ms"].to_pylist()
+    assert sorted(left) == [day * MS_PER_DAY for day in range(10, 40)]
+    assert deltalake.DeltaTable(lake.uri(forever)).to_pyarrow_table().num_rows == 40
 
 
 def _some(field: pa.Field) -> object:
