@@ -71,7 +71,7 @@ VERBS: dict[str, Verb] = {
     "forecast": Verb("infra.cli_forecast", "if the master died now: who would lead, how long it took before, what is at risk",
                      ("regent forecast broker-a", "regent forecast broker-a --json")),
     "verify": Verb("infra.cli_history", "fold the landed commands again in Spark and compare digests with the published",
-                   ("regent verify",)),
+                   ("regent verify", "regent verify --from 900 --to 990", "regent verify --from-start --json")),
     "lake": Verb("infra.cli_lake", "look after the Delta tables as a whole: gaps and invariants over all history",
                  ("regent lake check",), subverbs="infra.cli_lake"),
     "kafka": Verb(PROCESSES, "run one local Kafka node", ("regent kafka --config kafka.toml",)),
