@@ -33,6 +33,7 @@ TESTS_WITHOUT_MODULE: tuple[str, ...] = (
     "chaos/test_chaos_storm.py",
     "chaos/test_chaos_verdict.py",
     "chaos/test_chaos_write_journal.py",
+    "infra/test_lake_guide.py",
     "interop/test_interop_run.py",
     "lakehouse/test_generated_history.py",
     "interop/test_ledger.py",

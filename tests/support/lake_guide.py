@@ -1,0 +1,86 @@
+"""
+The guide to the lake, answered: each command of LAKE.md on the history that it is written about.
+
+Responsible for running what stands there and for putting the answers in. `python -m tests.support.lake_guide` writes
+the page anew after an answer has changed. Refuses to know what is asked.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import re
+import shlex
+import tempfile
+from pathlib import Path
+
+from infra import cli
+from tests.support.generated_history import generate
+from tests.support.generated_lake import land_generated
+
+GUIDE = Path(__file__).resolve().parents[2] / "LAKE.md"
+COMMANDS, SEED, PAUSE_MS = 60, 21, 120_000
+BLOCK = re.compile(r"^```(console|python|text|toml)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+MORE = "..."
+"""Stands for lines of an answer that are left out, at its beginning."""
+TABLES = ".regent/tables"
+
+
+def make_lake(root: Path) -> Path:
+    """The history of the guide: one set, an hour, seven failovers."""
+    land_generated(root, generate(COMMANDS, 1, seed=SEED, pause_ms=PAUSE_MS))
+    return root
+
+
+def answered(text: str, tables: Path, here: Path) -> str:
+    """The page with the answers of now; files that it speaks of are written into the folder `here`, where commands run."""
+    said: list[str] = []
+
+    def block(found: re.Match[str]) -> str:
+        kind, body = found.groups()
+        if kind == "toml":
+            name = body.removeprefix("# ").partition("\n")[0]
+            (here / name).write_text(body, encoding="utf-8")
+        elif kind == "console":
+            body = "".join(_asked(one, tables) for one in re.split(r"^(?=\$ )", body, flags=re.MULTILINE) if one)
+        elif kind == "python" and "lakehouse.open" in body:
+            said.append(_printed(body.replace(TABLES, str(tables))))
+        elif kind == "text" and said:
+            body = said.pop()
+        return f"```{kind}\n{body}```"
+
+    before = Path.cwd()
+    os.chdir(here)
+    try:
+        return BLOCK.sub(block, text)
+    finally:
+        os.chdir(before)
+
+
+def _asked(one: str, tables: Path) -> str:
+    """A command with its answer; as many lines as stand there when it begins with `MORE`."""
+    command, _, answer = one.partition("\n")
+    words = shlex.split(command.removeprefix("$ "))[1:]
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(io.StringIO()):
+        code = cli.main([*words, "--tables", str(tables)])
+    lines = [line.rstrip() for line in out.getvalue().rstrip("\n").split("\n")]
+    shown = answer.rstrip("\n").split("\n")
+    if shown[0] == MORE:
+        lines = [MORE, *lines[1 - len(shown) :]]
+    assert code == 0, f"{command} ends with {code}"
+    return "\n".join([command, *lines, ""])
+
+
+def _printed(code: str) -> str:
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out):
+        exec(compile(code, str(GUIDE), "exec"), {})  # noqa: S102 - the page's own example
+    return out.getvalue()
+
+
+if __name__ == "__main__":
+    with tempfile.TemporaryDirectory() as folder:
+        place = Path(folder)
+        GUIDE.write_text(answered(GUIDE.read_text(encoding="utf-8"), make_lake(place / "tables"), place), encoding="utf-8")
