@@ -12,6 +12,8 @@ SUBVERBS: dict[str, Verb] = {
                   ("regent lake check", "regent lake check --tables /srv/tables --json")),
     "gold": Verb("infra.cli_lake_gold", "bring the tables that answer questions up to what has landed; the landing job does the same",
                  ("regent lake gold", "regent lake gold --every 15", "regent lake gold --from-start")),
+    "aggregates": Verb("infra.cli_lake_aggregates", "failovers by the hour and lag of slaves by five minutes, counted by Spark as history lands",
+                       ("regent lake aggregates", "regent lake aggregates --every 60 --watermark 600")),
     "maintain": Verb("infra.cli_lake_maintain", "merge small files, remove what time travel no longer needs, keep tables quick to open; also beside a landing job",
                      ("regent lake maintain", "regent lake maintain --window 7 --every 3600")),
     "snapshot": Verb("infra.cli_lake_snapshot", "the controllers' state of any offset or moment, rebuilt from the tables, as a file a controller starts from",

@@ -1,5 +1,5 @@
 """
-Rows into a table by its key, with Spark: for tables that one machine does not merge, and for streaming jobs.
+Rows into a table by its key, with Spark: for tables that one machine does not merge.
 
 Responsible for one MERGE: what has the key of a row is replaced by it, the rest is added. Refuses to
 know what the rows say and when they are merged.
@@ -22,21 +22,19 @@ from lakehouse.lake import Lake
 def merge_in(spark: Any) -> Merge:
     """The merge of this session, for a gold job."""
 
-    def merge_rows(lake: Lake, table: GoldTableSpec, rows: Sequence[Mapping[str, Any]]) -> None:
+    def merge(lake: Lake, table: GoldTableSpec, rows: Sequence[Mapping[str, Any]]) -> None:
         if rows:
             arrow = pa.Table.from_pylist(list(rows), schema=table.schema)
-            merge_frame(spark, lake, table, spark.createDataFrame(arrow).coalesce(1))
+            _merge(spark, lake, table, spark.createDataFrame(arrow).coalesce(1))
 
-    return merge_rows
+    return merge
 
 
-def merge_frame(spark: Any, lake: Lake, table: GoldTableSpec, frame: Any) -> None:
-    """Put the rows of a frame in place, in one commit; of one cluster only if the lake names one, then other clusters' files are not opened."""
+def _merge(spark: Any, lake: Lake, table: GoldTableSpec, frame: Any) -> None:
     from delta.tables import DeltaTable
     from pyspark.sql import functions as f
 
     same = [f.col(f"old.{name}") == f.col(f"new.{name}") for name in table.key]
-    if lake.cluster_id is not None:
-        same.append(f.col("old.cluster_id") == f.lit(lake.cluster_id))
+    same.append(f.col("old.cluster_id") == f.lit(lake.cluster_id))  # Other clusters' files are not opened.
     merge = DeltaTable.forPath(spark, lake.spark_uri(table)).alias("old").merge(frame.alias("new"), reduce(and_, same))
     merge.whenMatchedUpdateAll().whenNotMatchedInsertAll().execute()
