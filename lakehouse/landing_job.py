@@ -155,8 +155,9 @@ def _land_in(
     shutil.rmtree(scratch, ignore_errors=True)
     spark = build_session(config.spark_settings(scratch), "regent-land", inherited_fds=inherited)
     try:
-        tell(f"Spark is up after {time.monotonic() - began:.1f} s, warming up")
+        tell(f"Spark is up after {time.monotonic() - began:.1f} s")
         if config.spark_master is None:  # Executors elsewhere do not see this folder.
+            tell("warming up")
             _warm_up(spark, scratch)
         if _cluster_of_log(config, stop, tell) is None:
             return
