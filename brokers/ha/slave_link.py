@@ -21,7 +21,7 @@ from brokers.ha.epochs import OFFSET_MAX, EpochError, EpochHistory
 from brokers.ha.flow import FlowMeter
 from brokers.ha.frames import MasterFrameDecoder, MasterHandshake, ProtocolError, SlaveAck, SlaveHandshake, Transfer
 from brokers.ha.master_link import LinkLimits
-from brokers.ha.truncation import consistent_offset
+from brokers.ha.truncation import begins_later, consistent_offset
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,9 +113,7 @@ class SlaveLink:
         `trusted_end`: own bytes above it may be torn and are copied again; None: all are good.
         `led_epoch`: what a Java master leads, when all own bytes are older; `patient`: it may not have begun it."""
         self.state = SlaveState.READY
-        self.epochs = epochs
-        self.end_offset = end_offset
-        self.master_end = 0
+        self.epochs, self.end_offset, self.master_end = epochs, end_offset, 0
         self._limits = limits
         self._hello = SlaveHandshake(broker_id, from_last_file, learner)
         self._wanted_epoch = wanted_epoch
@@ -123,8 +121,7 @@ class SlaveLink:
         self._led_epoch, self._patient = led_epoch, patient
         self._known = EpochHistory()  # the master's entries, as far as it told
         self._decoder = MasterFrameDecoder()
-        self._cut_to = -1
-        self._acked = -1
+        self._cut_to = self._acked = -1
         self.last_read_ms = self.last_write_ms = now_ms
         self.flow = FlowMeter()
 
@@ -164,10 +161,11 @@ class SlaveLink:
             raise ProtocolError(f"handshake reply in state {self.state.value}")
         newest = frame.epochs.newest_epoch
         if self._wanted_epoch is not None and newest != self._wanted_epoch:
-            reason = f"master is in epoch {newest}, expected {self._wanted_epoch}"
-            return self._fail(reason, lasting=False)
+            return self._fail(f"master is in epoch {newest}, expected {self._wanted_epoch}", lasting=False)
         self._known, self.master_end = frame.epochs, frame.end_offset
         agreed = consistent_offset(self.epochs, self.end_offset, frame.epochs, frame.end_offset)
+        if agreed is None and self._wanted_epoch is not None and begins_later(self.epochs, frame.epochs):
+            return self._begin_anew()
         if agreed is None:
             return self._fail(f"no common epoch: {self.epochs} here, {frame.epochs} there")
         collision = self._collision(frame.epochs)
@@ -207,14 +205,17 @@ class SlaveLink:
         events += [EpochsLearned(self.epochs), self._ack(now_ms)]
         return events
 
+    def _begin_anew(self) -> list[SlaveEvent]:
+        self.state, self._cut_to = SlaveState.CUTTING, 0
+        return [CutWanted(0, -1, MASTER_BEGINS_LATER)]
+
     # -- transfer ---------------------------------------------------------------------------------
 
     def _on_transfer(self, frame: Transfer) -> list[SlaveEvent]:
         self._hear_label(frame)
         if frame.is_heartbeat and self._wanted_epoch is not None and 0 < self.end_offset < frame.offset:
             # What follows here is deleted there. A member's end never lies below: a master keeps what is not confirmed.
-            self.state, self._cut_to = SlaveState.CUTTING, 0
-            return [CutWanted(0, -1, MASTER_BEGINS_LATER)]
+            return self._begin_anew()
         events: list[SlaveEvent] = []
         if not frame.is_heartbeat:
             self._check_offset(frame)

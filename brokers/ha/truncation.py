@@ -10,6 +10,12 @@ from __future__ import annotations
 from brokers.ha.epochs import OFFSET_MAX, EpochHistory
 
 
+def begins_later(local: EpochHistory, master: EpochHistory) -> bool:
+    """Whether the master's history, cut off at the front with deleted files, begins with an epoch that is newer than all that
+    is known here. It forgot older epochs only with all of their bytes, so none of the bytes here are in its log any more."""
+    return bool(local) and bool(master) and local.newest_epoch < master.entries[0].epoch
+
+
 def consistent_offset(
     local: EpochHistory, local_end: int, master: EpochHistory, master_end: int
 ) -> int | None:

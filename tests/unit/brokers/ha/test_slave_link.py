@@ -113,6 +113,15 @@ def test_logs_without_a_common_epoch_are_left_to_an_operator() -> None:
     assert failed.lasting and "no common epoch" in failed.reason
 
 
+@pytest.mark.parametrize(("wanted_epoch", "cut"), [(5, True), (None, False)])
+def test_a_master_that_deleted_all_of_the_last_common_epoch_is_followed_from_its_first_file(wanted_epoch: int | None, cut: bool) -> None:
+    """It forgot that epoch with its bytes; a Java master might mean something else."""
+    link = opened(H((1, 0), (2, 300)), 500, wanted_epoch=wanted_epoch)
+    events = link.receive_data(MasterHandshake(900, H((4, 480), (5, 700))).encode(), now_ms=0)
+    assert (events == [CutWanted(0, -1, MASTER_BEGINS_LATER)]) is cut
+    assert link.state is (SlaveState.CUTTING if cut else SlaveState.FAILED)
+
+
 @pytest.mark.parametrize("epoch", [2, 4])
 def test_a_master_in_another_epoch_than_the_controller_said_gets_no_acknowledgement(epoch: int) -> None:
     link = opened(H((1, 0)), 10, wanted_epoch=epoch)

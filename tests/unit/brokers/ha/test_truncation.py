@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from brokers.ha.epochs import OFFSET_MAX, EpochHistory
-from brokers.ha.truncation import consistent_offset
+from brokers.ha.truncation import begins_later, consistent_offset
 
 H = EpochHistory.of
 
@@ -35,6 +35,20 @@ H = EpochHistory.of
 )
 def test_worked_examples(local, local_end: int, master, master_end: int, expected: int | None) -> None:
     assert consistent_offset(local, local_end, master, master_end) == expected
+
+
+@pytest.mark.parametrize(
+    ("local", "master", "expected"),
+    [
+        (H((1, 0), (2, 300)), H((4, 480)), True),
+        (H((1, 0), (4, 300)), H((4, 480)), False),  # two masters of one epoch: an operator's case
+        (H((5, 300)), H((4, 480)), False),
+        (H(), H((4, 480)), False),  # an empty log has nothing to empty
+        (H((1, 0)), H(), False),
+    ],
+)
+def test_a_history_that_lost_its_beginning_says_so(local: EpochHistory, master: EpochHistory, expected: bool) -> None:
+    assert begins_later(local, master) is expected
 
 
 class Replica:

@@ -158,7 +158,7 @@ def test_a_java_master_is_given_time_to_begin_its_epoch_and_then_taken_as_it_is(
 
 
 def test_logs_that_cannot_be_joined_are_tried_again_rarely() -> None:
-    role = slave(end=300, epochs=H((1, 100)))
+    role = slave(end=300, epochs=H((4, 100)))
     linked(role)
     effects = role.link_data(MasterHandshake(900, H((4, 200))).encode(), 1)
     assert kinds(effects) == ["HandshakeResult", "CloseLink"]
