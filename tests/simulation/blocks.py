@@ -51,6 +51,18 @@ class Blocks:
         self._dirty = {block for block in self._dirty if block <= last}
         self.sync(frozenset(block for block in self._dirty if block * BLOCK_BYTES >= sync_from))
 
+    def begin_at(self, offset: int) -> None:
+        """An empty device whose first bytes come at `offset`."""
+        self.cached[:] = self._stable[:] = bytes(offset)
+        self._dirty.clear()
+
+    def forget(self, start: int, end: int) -> None:
+        """These bytes are deleted, here and on the medium."""
+        self.cached[start:end] = bytes(end - start)
+        self._stable.extend(bytes(max(0, end - len(self._stable))))
+        self._stable[start:end] = bytes(end - start)
+        self._dirty -= set(range(start // BLOCK_BYTES, end // BLOCK_BYTES))
+
     def is_stable(self, start: int, end: int) -> bool:
         """Whether these bytes would survive."""
         return self._stable[start:end] == self.cached[start:end]

@@ -14,6 +14,7 @@ from brokers import boot
 from brokers import controller_messages as messages
 from brokers.ha.epoch_file import parse_epochs
 from brokers.ha.epochs import EpochHistory
+from brokers.log import retention
 from brokers.remoting.codes import RequestCode
 from brokers.remoting.command import RemotingCommand
 from brokers.replica.config import ReplicaConfig
@@ -22,10 +23,11 @@ from brokers.replica.effects import Effect
 from brokers.replica.roles import RoleNotice
 from tests.simulation.blocks import PowerCut
 from tests.simulation.broker_service import BrokerService
-from tests.simulation.disk import FILE_BYTES, SimulatedDisk
+from tests.simulation.disk import SimulatedDisk
 from tests.simulation.membership_shell import MembershipShell
 from tests.simulation.network import End, wake
 from tests.simulation.replica_shell import ReplicaShell
+from tests.simulation.sim_log import FILE_BYTES
 from tests.simulation.wire import Wire
 
 if TYPE_CHECKING:
@@ -36,6 +38,9 @@ HEARTBEAT_MS = 1_000
 POLL_MS = 2_000
 FLUSH_MS = 700
 WATCH_MS = 500
+RETAIN_MS = 400
+TOLD_LATE_MS = (0, 60)
+POLICY = retention.Policy(reserved_ms=4_000, hours=frozenset({0}), max_percent=75, forcibly_percent=85, full_percent=95)
 DYING_MS, RESTARTED_MS = 5, 100
 DOWN_MS = (30, 3_000)
 
@@ -83,6 +88,7 @@ class BrokerNode:
         self.membership.start()
         for period_ms, work in (
             (TICK_MS, self._tick), (HEARTBEAT_MS, self.membership.beat), (FLUSH_MS, self._flush), (WATCH_MS, self._watch),
+            (RETAIN_MS, self._retain),
             (POLL_MS, lambda: self.membership.ask(elect=False)),
         ):  # fmt: skip
             self._every(period_ms, work)
@@ -190,6 +196,7 @@ class BrokerNode:
             clean=self.clean,
             epochs=self._epochs,
             log_end=self.disk.log_end,
+            log_min=self.disk.log_min,
             confirm_offset=self.disk.confirm_offset,
             epoch_seen=self.disk.epoch_seen,
             trusted_end=None if self.clean else self.disk.trusted_end,
@@ -225,6 +232,27 @@ class BrokerNode:
         if self.core is not None and self.core.clean and self.disk.marker is not None:
             self.disk.marker["io_error"] = False
             self.disk.distrusted = False
+
+    def _retain(self) -> None:
+        """As `retention_task`: look whether the disk is full, then one round of deleting."""
+        disk, core = self.disk, self.core
+        disk.full = disk.used_percent > POLICY.full_percent
+        files = disk.oldest_files()
+        if core is None or len(files) < 2 or not self.cluster.retains:
+            return
+        slaves = core.ha_status(str, self.world.now_ms).slaves
+        wanted = min((slave.acked if slave.acked > 0 else disk.log_min for slave in slaves), default=disk.confirm_offset)
+        limits = retention.Limits(disk.confirm_offset, wanted)
+        made = retention.decide(POLICY, files, limits, disk.used_percent, self.world.wall_ms, hour=0)
+        if made.reason:
+            forced = disk.used_percent > POLICY.forcibly_percent
+            self.cluster.checkers.ledger.trimming(self, made.delete_below, POLICY.reserved_ms, forced=forced)
+            self.world.count("retention.forced" if forced else "retention.expired")
+            self.writing(lambda: disk.trim(made.delete_below))
+            self.later(self.world.between(*TOLD_LATE_MS), self._trimmed)
+
+    def _trimmed(self) -> None:
+        self.step(lambda core: core.log_trimmed(self.disk.log_min, self.world.now_ms))
 
     # -- inbound -----------------------------------------------------------------------------------
 

@@ -1,8 +1,9 @@
 """
-What a simulated broker says to clients: sends into its log, reads out of its queue.
+What a simulated broker says to clients: sends into its log, reads out of its queue, by itself or by its master.
 
 Responsible for: carrying a send to the store, to whom confirms and to whom syncs, and a read to the queue.
-Refuses to know: which outcome is called what (brokers.replica.put_rules), what makes a message a good one.
+Refuses to know: which outcome is called what (brokers.replica.put_rules), what makes a message a good one, who serves what
+for whom (brokers.service.forward).
 """
 
 from __future__ import annotations
@@ -10,19 +11,28 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from brokers.log import segments
+from brokers.log import query
 from brokers.log.errors import DiskFull
 from brokers.log.flush_queue import Flushed, FlushQueue
-from brokers.log.records import MessageFields, encode_blank, encode_message, host_bytes, message_size
+from brokers.log.integrity import QueueCheck
+from brokers.log.query import GetStatus
+from brokers.log.records import MessageFields, host_bytes
 from brokers.remoting.codes import RequestCode, ResponseCode
 from brokers.remoting.command import RemotingCommand
+from brokers.remoting.connection import Answer
 from brokers.replica import put_rules
+from brokers.replica.effects import RoleChanged
 from brokers.replica.put_rules import PutStatus
 from brokers.replica.waiters import Confirmation
-from brokers.service import send_request
-from brokers.service.topics import TopicConfig
+from brokers.service import pull_request, send_request
+from brokers.service.forward import FORWARDED_FOR, Forwarder
+from brokers.service.role_view import RoleView
+from brokers.service.send_messages import MessageMaker
+from brokers.service.topics import TopicConfig, TopicTable
 from tests.simulation.blocks import PowerCut
-from tests.simulation.disk import FILE_BYTES
+from tests.simulation.disk import QUEUE_ID, TOPIC
+from tests.simulation.passing_on import Asked, Calls, peer_of
+from tests.simulation.virtual_loop import VirtualLoop
 from tests.simulation.wire import Wire
 
 if TYPE_CHECKING:
@@ -31,18 +41,16 @@ if TYPE_CHECKING:
 SEND_DEADLINE_MS = 3_000
 SYNC_DEADLINE_MS = 600
 SYNC_USUAL_MS = (1, 8)
-TOPIC = "simulated"
-CONFIG = TopicConfig(TOPIC)
-# As clients write them; no checksum covers them.
-PROPERTIES = b"UNIQ_KEY\x017F00000100002A9F0000018BCFE56801\x02WAIT\x01true\x02"
+HOLD_MS = 600
 HOST = host_bytes("127.0.0.1", 1)
+CHECK = QueueCheck(TOPIC, QUEUE_ID)
 
 
 class Put:
     """A message that is in the log and not answered yet."""
 
-    def __init__(self, wire: Wire, request: RemotingCommand, epoch: int, start: int, end: int) -> None:
-        self.wire = wire
+    def __init__(self, connection: Asked, request: RemotingCommand, epoch: int, start: int, end: int) -> None:
+        self.connection = connection
         self.request: RemotingCommand | None = request
         self.epoch, self.start, self.end = epoch, start, end
         self.confirmed: Confirmation | None = None
@@ -56,43 +64,83 @@ class BrokerService:
         self.node, self.world, self.disk = node, node.world, node.disk
         self._flushes: FlushQueue[Put] = FlushQueue(self._flushed)
         self._gate = put_rules.BusyGate()
+        self._loop = VirtualLoop(node.world, node)
+        self._roles = RoleView()
+        self._topics = TopicTable([TopicConfig(TOPIC)])
+        self._maker = MessageMaker(node.cluster.cluster_name, HOST)
+        self._forwarder = Forwarder(self._roles, Calls(node, self._loop), HOLD_MS, self._is_replica)  # type: ignore[arg-type]
+        self._sends = self._forwarder.by_master(self._send, writes=True)  # type: ignore[arg-type]
+        self._reads = self._forwarder.by_master(self._read, repeatable=True)  # type: ignore[arg-type]
+
+    def _is_replica(self, peer: str) -> bool:
+        return any(peer == peer_of(one) for one in self.node.cluster.brokers)
+
+    def role_changed(self, effect: RoleChanged) -> None:
+        """As `role_switch`: queues go on behind all of the log before anyone is served."""
+        if effect.role == "MASTER":
+            self.disk.mastership_begins()
+        self._roles.changed(effect)
 
     def request(self, wire: Wire, request: RemotingCommand) -> None:
         """10 and 11."""
-        if request.code == RequestCode.PULL_MESSAGE:
-            self._read(wire, request)
-        else:
-            self._send(wire, request)
+        connection = Asked(wire, self.node)
+        handler = self._reads if request.code == RequestCode.PULL_MESSAGE else self._sends
+        self._answer(connection, handler(connection, request))  # type: ignore[arg-type]
 
-    def _answer(self, wire: Wire, request: RemotingCommand, code: int, remark: str | None = None, body: bytes = b"") -> None:
-        self.world.count(f"answer.{int(code)}")
-        wire.send(request.reply(code, body=body, remark=remark))
+    def _answer(self, connection: Asked, answer: Answer) -> None:
+        if isinstance(answer, RemotingCommand):
+            connection.send(answer)
+        elif answer is not None:
+            task = self._loop.create_task(answer)  # type: ignore[arg-type]
+            task.add_done_callback(lambda done: self._answer(connection, done.result()))
 
     # -- sends -------------------------------------------------------------------------------------
 
-    def _send(self, wire: Wire, request: RemotingCommand) -> None:
+    def _send(self, connection: Asked, request: RemotingCommand) -> Answer:
         shell = self.node.shell
-        if shell is None or not shell.core.is_master:
-            return self._answer(wire, request, ResponseCode.NO_PERMISSION)
-        unfit = send_request.refusal(send_request.parse_v1(request.ext), CONFIG, request.body) if request.ext else None
-        if unfit is not None:
-            return self._answer(wire, request, unfit.code, unfit.remark)
+        if shell is None or not shell.core.is_master:  # the role view hears of it a moment later
+            return self._forwarder.handle(connection, request, self._send, writes=True)  # type: ignore[arg-type]
+        if FORWARDED_FOR in request.ext:
+            self.world.count("forward.served")
+        made = self._messages(connection, request)
+        if isinstance(made, send_request.Refusal):
+            return request.reply(made.code, remark=made.remark)
         kept_out = self._gate.refusal(self.world.now_ms, self.world.now_ms) or put_rules.admit(shell.core.can_accept_writes(), waits=True)
         if kept_out is not None:
-            return self._answer(wire, request, *kept_out)
+            return request.reply(kept_out[0], remark=kept_out[1])
         try:
-            start = self._append(request.body)
+            start = self.disk.put(made, self.world.wall_ms)
         except DiskFull as error:
-            return self._answer(wire, request, *put_rules.code_of(PutStatus.SERVICE_NOT_AVAILABLE, str(error)))
+            return self._unavailable(request, error)
         except OSError as error:
-            self._answer(wire, request, *put_rules.code_of(PutStatus.SERVICE_NOT_AVAILABLE, str(error)))
             self.world.count("disk.error")
-            return shell.storage_failed(str(error))
+            shell.storage_failed(str(error))
+            return self._unavailable(request, error)
         except PowerCut:
-            return self.node.power_cut()
+            self.node.power_cut()
+            return None
+        self._stored(Put(connection, request, shell.core.master_epoch, start, self.disk.log_end))
+        return None
+
+    def _messages(self, connection: Asked, request: RemotingCommand) -> list[MessageFields] | send_request.Refusal:
+        """What is to be stored, or why not, as `SendService` finds it."""
+        send = send_request.parse_v1(request.ext)
+        config = self._topics.get(send.topic)
+        unfit = send_request.topic_refusal(send.topic) if config is None else send_request.refusal(send, config, request.body)
+        if unfit is None and config is None and self._topics.for_first_send(send.topic, send.default_topic, 1, False) is None:
+            unfit = send_request.Refusal(ResponseCode.TOPIC_NOT_EXIST, f"topic {send.topic} does not exist")
+        return unfit or self._maker.messages(connection, request, send, send.queue_id)  # type: ignore[arg-type]
+
+    @staticmethod
+    def _unavailable(request: RemotingCommand, error: Exception) -> RemotingCommand:
+        code, remark = put_rules.code_of(PutStatus.SERVICE_NOT_AVAILABLE, str(error))
+        return request.reply(code, remark=remark)
+
+    def _stored(self, put: Put) -> None:
+        shell = self.node.shell
+        assert shell is not None
         hung_ms = self.node.stand_still_for_append()
         self._gate.appended(self.world.now_ms, self.world.now_ms + hung_ms)
-        put = Put(wire, request, shell.core.master_epoch, start, self.disk.log_end)
         if self.node.cluster.shape.sync_flush:
             self._flushes.add(put.end, put)
             self.node.later(SYNC_DEADLINE_MS, lambda: self._flushed(put, Flushed.TIMED_OUT))
@@ -101,19 +149,6 @@ class BrokerService:
             put.flushed = Flushed.DURABLE
         shell.log_grew(put.end)
         shell.confirmation(put.end, SEND_DEADLINE_MS, partial(self._confirmed, put))
-
-    def _append(self, body: bytes) -> int:
-        """Write one message at the end of the log, behind a blank record when the file is full; its offset."""
-        fields = MessageFields(TOPIC, 0, body, PROPERTIES, self.world.wall_ms, HOST, HOST)
-        size = message_size(fields)
-        at = self.disk.log_end
-        left = FILE_BYTES - at % FILE_BYTES
-        if segments.needs_new_file(left, size):
-            blank = encode_blank(left)
-            self.disk.append(blank + bytes(left - len(blank)))
-            at += left
-        self.disk.append(encode_message(fields, size, 0, at, self.world.wall_ms))
-        return at
 
     def _begin_flush(self) -> None:
         if self._flushes.begin():
@@ -142,18 +177,15 @@ class BrokerService:
         if code in (ResponseCode.SUCCESS, ResponseCode.FLUSH_DISK_TIMEOUT):
             data = bytes(self.disk.log[put.start : put.end])
             self.node.cluster.checkers.acknowledged(self.node, put.epoch, put.start, data, durable=code == ResponseCode.SUCCESS)
-        self._answer(put.wire, request, code, remark)
+        put.connection.send(request.reply(code, remark=remark))
 
     # -- reads -------------------------------------------------------------------------------------
 
-    def _read(self, wire: Wire, request: RemotingCommand) -> None:
-        """One message of the queue, from the slot that the body names; the master serves."""
-        shell, slot = self.node.shell, int(request.body)
-        if shell is None or not shell.core.is_master:
-            self._answer(wire, request, ResponseCode.NO_PERMISSION)
-        elif slot >= len(self.disk.queue):
-            self._answer(wire, request, ResponseCode.PULL_NOT_FOUND)
-        else:
-            data, problem = self.disk.served(slot)
-            code = ResponseCode.SYSTEM_ERROR if problem else ResponseCode.SUCCESS
-            self._answer(wire, request, code, problem or None, b"" if problem else data)
+    def _read(self, connection: Asked, request: RemotingCommand) -> Answer:
+        """One message of the queue, from the slot that the body names; another slot when that one is deleted."""
+        slot, log, queue = int(request.body), self.disk.store_log, self.disk.queue
+        result = query.get_messages(log, queue, slot, 1, None, len(self.disk.log), CHECK)  # type: ignore[arg-type]
+        if result.status is GetStatus.FOUND:
+            return request.reply(ResponseCode.SUCCESS, body=result.body)
+        code = pull_request.code_of(result.status.value, slot)
+        return request.reply(code, body=str(result.next_offset).encode(), remark=result.status.value)

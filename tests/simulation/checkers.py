@@ -13,16 +13,21 @@ from typing import TYPE_CHECKING
 
 from immutables import Map
 
+from brokers.ha.patience import SILENT_HEARTBEATS
+from brokers.ha.slave_link import MASTER_BEGINS_LATER, SlaveState
 from events.changes import SyncStateSetAltered
 from events.commands import ElectMaster, RegisterBroker
 from events.outcomes import LABEL_AT_RISK, LABEL_REPEAT
 from processors.state import BrokerSet, check_invariants
+from tests.simulation.ledger import Ledger
 from tests.simulation.world import InvariantBroken
 
 if TYPE_CHECKING:
+    from brokers.replica.effects import TruncateLog
     from events.outcomes import Outcome
     from processors.fold import Applied
     from tests.simulation.broker_node import BrokerNode
+    from tests.simulation.client_node import ClientNode
     from tests.simulation.cluster import Cluster
     from tests.simulation.controller_node import ControllerNode
 
@@ -58,6 +63,7 @@ class Checkers:
         self.cluster = cluster
         self.world = cluster.world
         self.acked: list[Acknowledged] = []
+        self.ledger = Ledger(cluster)
         self.at_risk = cluster.shape.count_mode
         self.published_offset = -1
         self._digests: dict[int, bytes] = {}
@@ -72,6 +78,7 @@ class Checkers:
         self._first: dict[bytes, tuple[int, bool, int]] = {}
         self._known_sets: Map[str, BrokerSet] = Map()
         self._log_offset = -1
+        self._left_silent: set[tuple[str, int, int]] = set()
 
     # -- controllers -------------------------------------------------------------------------------
 
@@ -216,6 +223,7 @@ class Checkers:
                     f"but {master.name} leads in epoch {newest_epoch} without it"
                 )
         self.acked.append(message)
+        self.ledger.acknowledged(data)
 
     def read(self, client: str, slot: int, data: bytes) -> None:
         """What was read once is what everybody reads there, from whatever master (S1, S10)."""
@@ -223,6 +231,10 @@ class Checkers:
         known = self._read.setdefault(slot, data)
         if known != data and not self.at_risk:
             raise InvariantBroken(f"{client} reads another message in slot {slot} than was read there before")
+
+    def told(self, client: ClientNode, body: bytes) -> None:
+        """A client was told that its message is stored."""
+        self.ledger.told(client, body)
 
     def damaged(self, node: BrokerNode, slot: int) -> None:
         """A bit of this message has just turned over on the disk: it must not be served."""
@@ -239,8 +251,10 @@ class Checkers:
             if trusted and node.disk.identity.broker_id in master.core.sync_state_set and not self._holds(node, message):
                 raise InvariantBroken(f"{master.name} acknowledges offset {message.offset}, and {node.name}, a member, lacks it")
 
-    @staticmethod
-    def _holds(node: BrokerNode, message: Acknowledged) -> bool:
+    def _holds(self, node: BrokerNode, message: Acknowledged) -> bool:
+        """It is there, or it was old enough to go."""
+        if message.offset < node.disk.log_min <= self.ledger.gone_below:
+            return True
         return node.disk.log[message.offset : message.offset + len(message.data)] == message.data
 
     def master_established(self, node: BrokerNode) -> None:
@@ -271,12 +285,15 @@ class Checkers:
         elif len(node.disk.log) < known and not self.at_risk:
             raise InvariantBroken(f"{node.name} vouches for a log that ends at {len(node.disk.log)}, {known} was confirmed")
 
-    def truncating(self, node: BrokerNode, to_offset: int) -> None:
-        """A replica that vouches for its log never cuts below what it knows to be confirmed."""
+    def truncating(self, node: BrokerNode, effect: TruncateLog) -> None:
+        """A replica that vouches for its log never cuts below what it knows to be confirmed, unless all of it is deleted elsewhere."""
         assert node.core is not None
+        to_offset = effect.to_offset
+        anew = effect.reason == MASTER_BEGINS_LATER and node.disk.log_end <= self.ledger.gone_below
+        self.world.count("slave.begins_anew", anew)
         confirmed = node.disk.dispatched_offset
         self._confirmed_by[node.name] = min(to_offset, self._confirmed_by.get(node.name, 0))
-        if node.core.clean and not self.at_risk and to_offset < confirmed:
+        if node.core.clean and not self.at_risk and to_offset < confirmed and not anew:
             raise InvariantBroken(f"{node.name} cuts to {to_offset}, its messages below {confirmed} are confirmed")
         for key in self._compared:
             if node.name in key:
@@ -300,6 +317,23 @@ class Checkers:
             if other is not node and other.core is not None:
                 self._compare(node, other)
 
+    def link_down(self, node: BrokerNode, reason: str) -> None:
+        """A slave gave up a link for silence: it is more patient with that master from now on."""
+        if reason.startswith("nothing read for"):
+            self.world.count("link.left_silent")
+            assert node.core is not None
+            self._left_silent.add((node.name, node.life, node.core.master_epoch))
+
+    def ticked(self, node: BrokerNode) -> None:
+        """A slave leaves a master that was silent for three heartbeats, the first time without mercy."""
+        core = node.core
+        role = core._roles.slave if core is not None else None
+        if core is None or role is None or role.link is None or role.link.state is not SlaveState.TRANSFER:
+            return
+        silent_ms = self.world.now_ms - role.link.last_read_ms
+        if silent_ms > SILENT_HEARTBEATS * core.config.ha_heartbeat_ms and (node.name, node.life, core.master_epoch) not in self._left_silent:
+            raise InvariantBroken(f"{node.name} waits for {silent_ms} ms on a link that carries nothing")
+
     def forget_epochs(self, name: str) -> None:
         """A wiped disk is another replica's life."""
         self._epochs_of.pop(name, None)
@@ -314,6 +348,7 @@ class Checkers:
         key = (first.name, first.life, second.name, second.life)
         done = self._compared.get(key, 0)
         if limit > done:
+            done = max(done, one.disk.log_min, other.disk.log_min)
             if one.disk.log[done:limit] != other.disk.log[done:limit]:
                 raise InvariantBroken(f"{one.name} and {other.name} differ between {done} and {limit}, both confirmed")
             self._compared[key] = limit
@@ -341,10 +376,12 @@ class Checkers:
         """After healing: equal logs, and in them everything acknowledged."""
         first = self.cluster.brokers[0]
         for node in self.cluster.brokers[1:]:
-            if node.disk.log != first.disk.log:
+            start = max(node.disk.log_min, first.disk.log_min)
+            if node.disk.log[start:] != first.disk.log[start:]:
                 raise InvariantBroken(f"{node.name} and {first.name} differ at the end")
         for node in self.cluster.brokers:
             self._queued(node)
+        self.ledger.stored_once(first)
         lost = [message for message in self.acked if not self._holds(first, message)]
         if lost and not self.at_risk:
             raise InvariantBroken(f"message at {lost[0].offset} of epoch {lost[0].epoch} is lost")
@@ -365,13 +402,14 @@ class Checkers:
 
     def _queued(self, node: BrokerNode) -> None:
         """Every message below the confirm offset has its place in the queue, in order, and is a good one."""
-        slots = {place.offset for place in node.disk.queue if place is not None}
-        for slot in range(len(node.disk.queue)):
+        slots = {node.disk.place(slot).offset for slot in node.disk.slots()}
+        for slot in node.disk.slots():
             problem = node.disk.served(slot)[1]
             if problem:
                 raise InvariantBroken(f"{node.name}: slot {slot}: {problem}")
         assert node.core is not None
         known = len(node.disk.log) if node.core.is_master else node.disk.dispatched_offset
-        missing = [one.offset for one in self.acked if one.offset + len(one.data) <= known and one.offset not in slots]
+        there = [one.offset for one in self.acked if node.disk.log_min <= one.offset and one.offset + len(one.data) <= known]
+        missing = [offset for offset in there if offset not in slots]
         if missing and not self.at_risk:
             raise InvariantBroken(f"{node.name}: acknowledged messages are in no queue: {missing[:3]}")

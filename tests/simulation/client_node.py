@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from brokers.remoting.codes import RequestCode
 from brokers.remoting.command import RemotingCommand
+from tests.simulation.disk import TOPIC
 from tests.simulation.network import End
 from tests.simulation.wire import Wire
 
@@ -21,13 +22,18 @@ PATIENCE = 2  # more clients send less often each, so that worlds stay as long
 TIMEOUT_MS = 800
 BODY_BYTES = (1, 400)
 READ_ONE_IN = 3
-PULL_NOT_FOUND = 19
+PULL_NOT_FOUND, PULL_RETRY, PULL_OFFSET_MOVED = 19, 20, 21
+READ_ON = (PULL_RETRY, PULL_OFFSET_MOVED)  # the answer says where
+STORED = (0, 10)  # also when the disk was too slow to say so
 ODD_EVERY = 25
-DELAYED = {
-    "producerGroup": "clients", "topic": "simulated", "defaultTopic": "TBW102", "defaultTopicQueueNums": "4", "queueId": "0",
-    "sysFlag": "0", "bornTimestamp": "0", "flag": "0", "properties": "DELAY\x013\x02",
+USUAL = {
+    "producerGroup": "clients", "topic": TOPIC, "defaultTopic": "TBW102", "defaultTopicQueueNums": "4", "queueId": "0",
+    "sysFlag": "0", "bornTimestamp": "0", "flag": "0", "properties": "WAIT\x01true\x02",
 }  # fmt: skip
-"""A delayed message, as the header of a stock client says it; usual ones come without a header, which worlds have no use for."""
+ODD = (
+    {**USUAL, "properties": "DELAY\x013\x02"}, {**USUAL, "topic": "nobody-made-it"}, {**USUAL, "topic": "SCHEDULE_TOPIC_XXXX"},
+)  # fmt: skip
+"""What a broker does not store: a delayed message, one for a topic that is not there, one for a topic that is not for clients."""
 
 
 class ClientNode:
@@ -57,7 +63,8 @@ class ClientNode:
         body = f"{self.name}:{self._sequence}:".encode() + bytes(size)
         self.world.count("message.sent")
         odd = self.cluster.shape.odd_sends and self._sequence % ODD_EVERY == 0
-        self._request(RemotingCommand.request(RequestCode.SEND_MESSAGE, DELAYED if odd else {}, body=body))
+        ext = ODD[self._sequence // ODD_EVERY % len(ODD)] if odd else USUAL
+        self._request(RemotingCommand.request(RequestCode.SEND_MESSAGE, ext, body=body))
 
     def _request(self, request: RemotingCommand) -> None:
         node = self.cluster.brokers[self._target % len(self.cluster.brokers)]
@@ -73,8 +80,12 @@ class ClientNode:
         self.cluster.network.connect(self, node, node.accept, opened, lambda why: self._answered(request, None))
 
     def _answered(self, request: RemotingCommand, answer: RemotingCommand | None) -> None:
-        if answer is None or answer.code not in (0, PULL_NOT_FOUND):
+        if answer is None or answer.code not in (*STORED, PULL_NOT_FOUND, *READ_ON):
             self._target += 1
+        elif request.code == RequestCode.SEND_MESSAGE:
+            self.cluster.checkers.told(self, request.body)
+        elif answer.code in READ_ON:
+            self._slot = int(answer.body)
         elif request.code == RequestCode.PULL_MESSAGE and answer.code == 0:
             self.cluster.checkers.read(self.name, int(request.body), answer.body)
             self._slot = int(request.body) + 1

@@ -23,7 +23,7 @@ from tests.simulation.world import World
 @dataclass(frozen=True, slots=True)
 class Shape:
     """How large a world is, and what its brokers promise. `count_mode`: two copies are enough, whoever holds them (S2).
-    `odd_sends`: clients send now and then what a broker does not store."""
+    `odd_sends`: clients send now and then what a broker does not store. `retains`: old files of the log are deleted."""
 
     controllers: int = 2
     brokers: int = 3
@@ -31,6 +31,7 @@ class Shape:
     sync_flush: bool = False
     count_mode: bool = False
     odd_sends: bool = False
+    retains: bool = False
 
 
 class Place:
@@ -78,6 +79,7 @@ class Cluster:
 
     def __init__(self, world: World, shape: Shape) -> None:
         self.world, self.shape = world, shape
+        self.retains = shape.retains
         self.network = Network(world)
         self.strays = Strays(world, self.network)
         self.journal = Journal(world)

@@ -34,7 +34,8 @@ REMOTING = (
 JOURNAL = ("append_late", "append_lost", "answer_lost", "append_twice")
 ANSWERS = (
     ResponseCode.SUCCESS, ResponseCode.SYSTEM_ERROR, ResponseCode.FLUSH_DISK_TIMEOUT, ResponseCode.FLUSH_SLAVE_TIMEOUT,
-    ResponseCode.SERVICE_NOT_AVAILABLE, ResponseCode.NO_PERMISSION, ResponseCode.SYSTEM_BUSY, ResponseCode.MESSAGE_ILLEGAL, ResponseCode.PULL_NOT_FOUND,
+    ResponseCode.SERVICE_NOT_AVAILABLE, ResponseCode.NO_PERMISSION, ResponseCode.TOPIC_NOT_EXIST, ResponseCode.SYSTEM_BUSY, ResponseCode.MESSAGE_ILLEGAL, ResponseCode.PULL_NOT_FOUND,
+    ResponseCode.PULL_OFFSET_MOVED,
 )  # fmt: skip
 """What clients of a broker are told."""
 LABELS = ("REPEAT", "DESIGNATED")
@@ -69,6 +70,8 @@ def everything() -> list[str]:
     names += ["start.flushed_exit", "start.log_is_short", "disk.full", "store.tail_cut", "block.kept", "block.lost", "block.torn", "message.read"]
     names += ["flip.cut", "flip.unread_by_the_start"]
     names += [f"answer.{int(code)}" for code in ANSWERS]
+    names += ["retention.expired", "retention.forced", "log.begins_late", "slave.begins_anew", "link.left_silent"]
+    names += ["forward.passed_on", "forward.served", "forward.done", "forward.unknown"]
     names += ["controller.from_snapshot", "outcome_log.late", "count_mode.worlds"]
     return names
 

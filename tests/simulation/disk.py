@@ -1,29 +1,36 @@
 """
-The store of one replica on a simulated disk: log, queue, checkpoint and epochs, across kills and power losses.
+The store of one replica on a simulated disk: log, queues, checkpoint and epochs, across kills and power losses.
 
-Responsible for: bytes, when they are on the medium, a disk that is full, slow or in trouble.
-Refuses to know: what opening a store decides (brokers.log.recovery_plan), what a record is, who may be trusted.
+Responsible for: when bytes are on the medium, a disk that is full, slow or in trouble; what `brokers.log.store` does with
+the product's own appender, dispatcher and recovery.
+Refuses to know: what opening a store decides, which entry a message gets, what a record is, who may be trusted.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from brokers.log import integrity, recovery_plan, segments
+from brokers.log import integrity, retention, segments, trimming
+from brokers.log import recovery as opening
+from brokers.log.appender import Appender
 from brokers.log.checkpoint import Checkpoint, decode_checkpoint, encode_checkpoint
-from brokers.log.commit_log import store_ms_of
+from brokers.log.dispatch import Dispatcher
 from brokers.log.errors import DiskFull
 from brokers.log.integrity import Place
-from brokers.log.records import MAGIC_V1, MAGIC_V2, MESSAGE_BYTES_MIN, size_and_magic
-from brokers.log.recovery_plan import Confirmed, FileFacts, Known, RecoveryReport
-from brokers.log.scan import LogWalk, end_of_valid_log, is_record_boundary
+from brokers.log.queue_entries import Entry
+from brokers.log.queue_repair import cut_queues
+from brokers.log.records import MessageFields
+from brokers.log.recovery_plan import RecoveryReport
+from brokers.log.scan import end_of_valid_log
 from brokers.registration import Identity, TempIdentity
 from tests.simulation.blocks import Blocks, PowerCut, SmallFiles
+from tests.simulation.sim_log import FILE_BYTES, SimulatedLog
+from tests.simulation.sim_queues import SimulatedQueue, SimulatedQueues
 from tests.simulation.world import World
 
-FILE_BYTES = 4_096
 CHECKPOINT, EPOCHS, EPOCH_SEEN = "checkpoint", "epochFileCheckpoint", "epochFileCheckpointSeen"
+TOPIC, QUEUE_ID = "simulated", 0
 
 
 class SimulatedDisk:
@@ -33,29 +40,44 @@ class SimulatedDisk:
     `room`: bytes that still fit, None without a limit. `slow_ms`: what a sync takes; `hang_ms`: what the next append does. `power_in`: writes until it is dark.
     """
 
-    log_min = 0
-
     def __init__(self) -> None:
         self._blocks = Blocks()
         self._files = SmallFiles(self._written)
-        self.queue: list[Place | None] = []  # None: an entry that a power loss took
-        self._queue_synced = self._cuts = 0
+        self.store_log = SimulatedLog(self._blocks, self._written)
+        self.queues = SimulatedQueues()
+        self._begin_life()
+        self._cuts = 0
         self._sync_ends: list[Callable[[], None]] = []
-        self.flushed_bytes = self.dispatched_offset = self.confirm_offset = self.last_store_ms = 0
+        self.flushed_bytes = self.confirm_offset = 0
+        self.full = False  # as full as it may be: no new message is taken
+        self.used_percent = 0.0
         self.identity: Identity | None = None
         self.temp_identity: TempIdentity | None = None
         self.marker: dict[str, object] | None = None
         self.boot_id = self.errors_due = self.slow_ms = self.hang_ms = 0
-        self.room: int | None = None
         self.power_in: int | None = None
         self.damage: tuple[int, int] | None = None
         self.abnormal = False
         self.distrusted = False  # bytes were lost and not caught up since
         self.trusted_end: int | None = None  # kept with the marker, as brokers.boot does
 
+    def _begin_life(self) -> None:
+        """What a process keeps in memory."""
+        self.dispatcher = Dispatcher(self.store_log, self.queues)  # type: ignore[arg-type]
+        self._appender = Appender(self.store_log, self.queues, self.dispatcher)  # type: ignore[arg-type]
+
     @property
     def log(self) -> bytearray:
+        """By offset; zeros where files are gone."""
         return self._blocks.cached
+
+    @property
+    def room(self) -> int | None:
+        return self.store_log.room
+
+    @room.setter
+    def room(self, count: int | None) -> None:
+        self.store_log.room = count
 
     @property
     def epochs(self) -> str:
@@ -69,52 +91,74 @@ class SimulatedDisk:
 
     @property
     def log_end(self) -> int:
-        return len(self.log)
+        return self.store_log.end_offset
+
+    @property
+    def log_min(self) -> int:
+        return self.store_log.min_offset
+
+    @property
+    def dispatched_offset(self) -> int:
+        return self.dispatcher.dispatched_offset
+
+    def put(self, messages: Sequence[MessageFields], now_ms: int) -> int:
+        """A master's new messages, one behind the other; where they begin. Errors as with `MessageStore.put_many`."""
+        self._trouble()
+        if self.full:
+            raise DiskFull("the disk is as full as it may be")
+        (result,) = self._appender.put_many((messages,), now_ms)
+        if isinstance(result, Exception):
+            raise result
+        return result.physical_offset
+
+    def mastership_begins(self) -> None:
+        """Slots go on behind all of the log."""
+        self._appender.rebuild_queue_offsets()
 
     def append_raw(self, offset: int, data: bytes | memoryview) -> None:
-        """Write at the end; a hole would be a bug of the caller. What was written before the disk was full stays."""
-        assert offset == len(self.log), f"hole in the log: {offset}, it ends at {len(self.log)}"
-        view = memoryview(data)
-        for at, count in segments.split_by_file(offset, len(view), FILE_BYTES):
-            self.append(view[at - offset : at - offset + count])
-
-    def append(self, data: bytes | memoryview) -> None:
-        """One write: all of it, or DiskFull, or OSError while the disk is in trouble."""
+        """As `MessageStore.append_raw`."""
         self._trouble()
-        if self.room is not None:
-            if len(data) > self.room:
-                raise DiskFull("no room for the commit log")
-            self.room -= len(data)
-        self._written()
-        self._blocks.append(data)
+        self._appender.forget_queue_offsets()
+        began = not self.store_log.file_starts
+        try:
+            self.store_log.append_raw(offset, data)
+        finally:
+            if began and self.store_log.file_starts:
+                self.dispatcher.restart_at(self.log_min)
 
     def truncate(self, to_offset: int) -> int:
         """Cut, durably; the new end. Written first: nothing may be called durable that a new master replaces."""
         for end in list(self._sync_ends):
             end()
+        self._appender.forget_queue_offsets()
         known = self._checkpoint()
         self.confirm_offset = min(self.confirm_offset, to_offset)
         lowered = replace(known, flushed_offset=min(known.flushed_offset or 0, to_offset), confirm_offset=self.confirm_offset)
         self._cuts += 1
         self._replace_checkpoint(lowered)
-        self._cut_to(to_offset)
+        self.store_log.truncate(to_offset)
+        cut_queues(self.store_log, self.queues, to_offset)  # type: ignore[arg-type]
+        self.dispatcher.restart_at(min(self.dispatched_offset, self.log_end))
         self.flushed_bytes = min(self.flushed_bytes, to_offset)
-        return len(self.log)
+        return self.log_end
 
-    def _cut_to(self, to_offset: int) -> None:
-        self._blocks.cut(to_offset, segments.file_start(to_offset, FILE_BYTES))
-        self.dispatched_offset = min(self.dispatched_offset, to_offset)
-        while self.queue and (self.queue[-1] is None or self.queue[-1].offset >= to_offset):
-            self.queue.pop()
-        self._queue_synced = min(self._queue_synced, len(self.queue))
+    # -- retention
+
+    def oldest_files(self) -> list[retention.LogFile]:
+        return trimming.oldest_files(self.store_log, retention.FILES_PER_ROUND + 1)  # type: ignore[arg-type]
+
+    def trim(self, below: int) -> None:
+        """As the product: out of use at once, then the oldest file first."""
+        before = self.log_min
+        trimming.trim(self.store_log, self.queues, below, self.dispatched_offset)  # type: ignore[arg-type]
+        for start in range(before, self.log_min, FILE_BYTES):
+            self.store_log.remove_file(start)
 
     def is_message_start(self, offset: int) -> bool:
-        return is_record_boundary(self.read_log, offset, len(self.log), FILE_BYTES)
+        return self.store_log.is_record_boundary(offset)
 
     def read_log(self, offset: int, max_bytes: int) -> bytes:
-        """Bytes from `offset`, never across the end of a file."""
-        file_end = offset - offset % FILE_BYTES + FILE_BYTES
-        return bytes(self.log[offset : min(offset + max_bytes, file_end)])
+        return self.store_log.read(offset, max_bytes)
 
     def write_epochs(self, text: str, epoch_seen: int) -> None:
         self._trouble()
@@ -138,27 +182,26 @@ class SimulatedDisk:
     # -- queue -------------------------------------------------------------------------------------
 
     def dispatch_to(self, confirm_offset: int) -> None:
-        """Queues are built for complete records only."""
-        target = min(confirm_offset, len(self.log))  # after a write for which there was no room
-        self.confirm_offset = max(self.confirm_offset, target)
-        walk = LogWalk(self.read_log, self.dispatched_offset, target, FILE_BYTES, check_body=False)
-        self._enter(walk)
-        self.dispatched_offset = walk.end
+        """As `MessageStore.dispatch_to`."""
+        self.confirm_offset = max(self.confirm_offset, min(confirm_offset, self.log_end))
+        self.dispatcher.dispatch_to(confirm_offset)
 
-    def _enter(self, records: LogWalk | Confirmed) -> None:
-        last = self._last_dispatched()
-        for record in records:
-            if record.physical_offset > last:
-                self.queue.append(Place(record.physical_offset, record.size, b"", None, len(self.queue)))
-            self.last_store_ms = record.store_ms
+    @property
+    def queue(self) -> SimulatedQueue:
+        return self.queues.get_or_create(TOPIC, QUEUE_ID)
 
-    def _last_dispatched(self) -> int:
-        return next((entry.offset for entry in reversed(self.queue) if entry is not None), -1)
+    def slots(self) -> range:
+        """Those whose messages the log still has."""
+        return range(self.queue.min_offset(self.log_min), self.queue.max_offset)
+
+    def place(self, slot: int) -> Place:
+        """Where the entry of a slot leads."""
+        entry: Entry = self.queue.read(slot, 1)[0]
+        return Place(entry.physical_offset, entry.size, TOPIC.encode(), QUEUE_ID, slot)
 
     def served(self, slot: int) -> tuple[bytes, str]:
         """(the message of a slot, what is wrong with it)."""
-        place = self.queue[slot]
-        assert place is not None, "an entry that a power loss took is still in the queue"
+        place = self.place(slot)
         data = bytes(self.log[place.offset : place.offset + place.size])
         return data, integrity.problem(data, place)
 
@@ -180,10 +223,10 @@ class SimulatedDisk:
 
     def begin_checkpoint(self) -> Callable[[], None]:
         """A sync of log and queue; then the checkpoint tells of it, unless the log was cut meanwhile."""
-        dispatched, stored_ms, cuts, entries = self.dispatched_offset, self.last_store_ms, self._cuts, len(self.queue)
+        dispatched, stored_ms, cuts, entries = self.dispatched_offset, self.dispatcher.last_store_ms, self._cuts, self.queues.ends()
 
         def durable(flushed: int) -> None:
-            self._queue_synced = max(self._queue_synced, min(entries, len(self.queue)))
+            self.queues.synced(entries)
             if cuts == self._cuts:
                 self._replace_checkpoint(Checkpoint(stored_ms, stored_ms, 0, min(flushed, dispatched), self.confirm_offset))
 
@@ -208,50 +251,22 @@ class SimulatedDisk:
         self.abnormal = False
 
     def open(self, *, same_boot: bool) -> RecoveryReport:
-        """What opening the store does: facts to `recovery_plan`, and what it says to the bytes."""
-        self.errors_due, self.power_in = 0, None
+        """What opening the store does, by `brokers.log.recovery`."""
+        self.errors_due, self.power_in, self.full = 0, None, False
         self._sync_ends.clear()
-        known = self._checkpoint()
-        facts = Known(known.recovery_ms, known.flushed_offset, known.confirm_offset, self.abnormal, same_boot)
-        self.abnormal = True
-        self._blocks.cached.extend(bytes(-len(self.log) % FILE_BYTES))  # files are made in their full size
-        files = [FileFacts(start, self._first_ms(start)) for start in range(0, len(self.log), FILE_BYTES)]
-        if not files:
-            self.queue.clear()
-            report = recovery_plan.settle_empty(facts)
-        else:
-            report = self._carry_out(facts, files)
+        self._begin_life()
+        abnormal, self.abnormal = self.abnormal, True
+        self.store_log.open_files()
+        report = opening.recover(
+            self.store_log, self.queues, self.dispatcher, self._checkpoint(), abnormal=abnormal, same_boot=same_boot,  # type: ignore[arg-type]
+        )  # fmt: skip
         self.confirm_offset = report.confirm_offset
         self.flushed_bytes = report.durable_end
         return report
 
-    def _carry_out(self, known: Known, files: list[FileFacts]) -> RecoveryReport:
-        made = recovery_plan.plan(files, FILE_BYTES, known)
-        if made.queues_valid_below is not None:
-            self._keep_queue_below(made.queues_valid_below)
-        last = self._last_dispatched()
-        start = recovery_plan.scan_from(made, files, last)
-        walk = LogWalk(self.read_log, start, len(self.log), FILE_BYTES, check_body=True, written_end=made.written_end)
-        read = Confirmed(walk, made, last)
-        self.dispatched_offset = start
-        self._enter(read)
-        end = read.walk.end
-        cut_bytes = len(bytes(self.log[end:]).rstrip(b"\0"))
-        self._cut_to(end)
-        self.dispatched_offset = max(read.end, start) if end > start else end
-        return recovery_plan.settle(known, made, read, start=start, log_min=0, file_bytes=FILE_BYTES, cut_bytes=cut_bytes)
-
-    def _keep_queue_below(self, offset: int) -> None:
-        keep = next((at for at, entry in enumerate(self.queue) if entry is None or entry.offset >= offset), len(self.queue))
-        del self.queue[keep:]
-
-    def _first_ms(self, start: int) -> int | None:
-        head = self.read_log(start, MESSAGE_BYTES_MIN)
-        return store_ms_of(head) if size_and_magic(head, 0)[1] in (MAGIC_V1, MAGIC_V2) else None
-
     def whole_below(self, limit: int) -> int:
         """Record border at or below `limit`, as `local_replica` finds it for an unclean start."""
-        start = segments.file_start(limit, FILE_BYTES)
+        start = max(segments.file_start(limit, FILE_BYTES), self.log_min)
         return end_of_valid_log(self.read_log, start, limit, FILE_BYTES)[0] if start < limit else limit
 
     def vouches_for(self, place: Place) -> bool:
@@ -266,7 +281,7 @@ class SimulatedDisk:
     def mend(self) -> bool:
         """Puts a damaged byte back that the start did not read, as a scrub would; whether it was still there."""
         damage, self.damage = self.damage, None
-        if damage is None or damage[0] >= len(self.log):
+        if damage is None or not self.log_min <= damage[0] < len(self.log):
             return False
         self._blocks.flip(*damage)
         return True
@@ -275,9 +290,7 @@ class SimulatedDisk:
         """What was not synced is at the mercy of chance, block by block; the bytes lost."""
         lost = self._blocks.lose_power(world)
         self._files.lose_power(world)
-        for slot in range(self._queue_synced, len(self.queue)):
-            if world.one_in(3):
-                self.queue[slot] = None
+        self.queues.lose_power(world)
         self.boot_id += 1
         self.power_in = None
         self.distrusted = True

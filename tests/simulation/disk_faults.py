@@ -8,22 +8,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tests.simulation.broker_service import PROPERTIES
-from tests.simulation.disk import FILE_BYTES
+from tests.simulation.sim_log import FILE_BYTES
 
 if TYPE_CHECKING:
     from tests.simulation.broker_node import BrokerNode
     from tests.simulation.world import World
 
 FULL_MS = (200, 5_000)
+CROWDED_PERCENT = (80, 90, 97)
 ROOM_BYTES_MAX = FILE_BYTES
 SLOW_MS = (300, 4_000)
 SYNC_MS = (50, 1_500)
 HANG_MS = (900, 2_500)
 ARMED_MS = 60
 WRITES_MAX = 6
-BODY_AT = 88
-BEHIND_BODY = 16 + len(PROPERTIES)
+LENGTH_AT, BODY_AT = 84, 88
 
 
 def fill(world: World, node: BrokerNode) -> None:
@@ -34,6 +33,16 @@ def fill(world: World, node: BrokerNode) -> None:
         node.disk.room = None
 
     world.after(world.between(*FULL_MS), empty)
+
+
+def crowd(world: World, node: BrokerNode) -> None:
+    """Somebody else fills the disk: old files go early, the oldest at any price, and then no message is taken."""
+    node.disk.used_percent = float(world.chance.choice(CROWDED_PERCENT))
+
+    def leave() -> None:
+        node.disk.used_percent = 0.0
+
+    world.after(world.between(*FULL_MS), leave)
 
 
 def slow_down(world: World, node: BrokerNode) -> None:
@@ -65,12 +74,12 @@ def arm(world: World, node: BrokerNode) -> None:
 def flip(world: World, node: BrokerNode) -> bool:
     """One bit of a body that is known to be durable; False when there is none."""
     disk = node.disk
-    known = [slot for slot, place in enumerate(disk.queue) if place is not None and disk.vouches_for(place)]
+    known = [slot for slot in disk.slots() if disk.vouches_for(disk.place(slot))]
     if not known:
         return False
     slot = known[-1] if world.one_in(2) else world.chance.choice(known)
-    place = disk.queue[slot]
-    assert place is not None
-    disk.flip(world.between(place.offset + BODY_AT, place.offset + place.size - BEHIND_BODY), world.between(0, 7))
+    start = disk.place(slot).offset
+    length = int.from_bytes(disk.log[start + LENGTH_AT : start + BODY_AT], "big")
+    disk.flip(start + BODY_AT + world.between(0, length - 1), world.between(0, 7))
     node.cluster.checkers.damaged(node, slot)
     return True

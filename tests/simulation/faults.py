@@ -74,6 +74,7 @@ class Faults:
             ("disk_error", self._disk_error),
             ("bit_flip", self._bit_flip),
             ("disk_full", lambda: self._disk("disk_full", disk_faults.fill)),
+            ("disk_crowded", lambda: self._disk("disk_crowded", disk_faults.crowd)),
             ("slow_disk", lambda: self._disk("slow_disk", disk_faults.slow_down)),
             ("append_hangs", lambda: disk_faults.hang(self.world, self._master())),
             ("power_within_write", self._power_within_write),
@@ -87,6 +88,7 @@ class Faults:
         """Heal: everything up, connected, unpaused; odd requests end."""
         self.active = False
         self.operator.stopped = self.ghosts.stopped = True
+        self.cluster.retains = False
         self.cluster.network.heal()
         self.cluster.strays.end()
         self.cluster.journal.stalled = self.cluster.journal.outcomes_stalled = False
@@ -98,6 +100,7 @@ class Faults:
         for broker in self.cluster.brokers:
             broker.disk.errors_due = broker.disk.slow_ms = broker.disk.hang_ms = 0
             broker.disk.room = broker.disk.power_in = None
+            broker.disk.used_percent = 0.0
             if broker.shell is not None:
                 broker.shell.crash_after = None
 

@@ -34,6 +34,7 @@ MIXES: tuple[Mix, ...] = (
     }, every_ms=(80, 700)),
     Mix({"bit_flip": 4, "power_within_write": 4, "kill_broker": 1}, every_ms=(300, 1_200), stall_one_in=0),
     Mix({"lose_sight": 1}, every_ms=(1_500, 3_000), stall_one_in=0),
+    Mix({"disk_crowded": 4, "isolate": 2, "cut": 2, "wipe_disk": 2, "kill_broker": 1, "pause_broker": 1}, every_ms=(200, 1_500), stall_one_in=0),
     Mix({"kill_leader": 4, "pause_controller": 3, "journal_stall": 2, "kill_both": 2}, every_ms=(100, 900), stall_one_in=15),
 )
 """Directed worlds: what meets too seldom when everything is mixed."""

@@ -68,6 +68,7 @@ class End:
         self._inbox: deque[tuple[bytes | None, str]] = deque()
         self._last_due_ms = 0
         self._stuck = False
+        self._cut_since_ms: int | None = None
 
     @property
     def peer(self) -> End:
@@ -140,11 +141,20 @@ class Pipe:
         owner, network = receiver.owner, self.network
         if not owner.up or owner.life != receiver.life:
             receiver.abandon()
-        elif receiver.deaf() or network.is_cut(sender.owner.name, owner.name):
-            receiver._stuck = True
-            network.world.after(STUCK_RETRY_MS, lambda: self._unstick(sender, receiver))
+        elif network.is_cut(sender.owner.name, owner.name):
+            now_ms = network.world.now_ms
+            since_ms = receiver._cut_since_ms = now_ms if receiver._cut_since_ms is None else receiver._cut_since_ms
+            # As TCP repeats what was lost: ever more seldom, so for up to as long again once the way is there.
+            self._stick(sender, receiver, max(STUCK_RETRY_MS, now_ms - since_ms))
+        elif receiver.deaf():
+            self._stick(sender, receiver, STUCK_RETRY_MS)
         else:
+            receiver._cut_since_ms = None
             self._hand_over(receiver)
+
+    def _stick(self, sender: End, receiver: End, for_ms: int) -> None:
+        receiver._stuck = True
+        self.network.world.after(for_ms, lambda: self._unstick(sender, receiver))
 
     def _unstick(self, sender: End, receiver: End) -> None:
         """Everything that was due meanwhile comes at once, in order."""

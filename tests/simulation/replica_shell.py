@@ -66,6 +66,8 @@ class ReplicaShell:
     def tick(self) -> None:
         self.step(lambda core: core.tick(self.world.now_ms))
         self._waiters.expire(self.world.now_ms)
+        if self._alive():
+            self.cluster.checkers.ticked(self.node)
 
     def storage_failed(self, reason: str) -> None:
         """The store refused a write outside of any step."""
@@ -167,7 +169,11 @@ class ReplicaShell:
 
     def _do_SendRange(self, effect: fx.SendRange) -> None:
         end = self._links.get(effect.link_id)
-        if end is not None:
+        if end is not None and effect.offset < self.disk.log_min:  # deleted since: as the transport, which finds no file
+            self.world.count("retention.under_a_link")
+            end.close("the log has no such bytes any more")
+            self.node.later(0, lambda: self._link_closed(effect.link_id, "the log has no such bytes any more"))
+        elif end is not None:
             body = bytes(self.disk.log[effect.offset : effect.offset + effect.count])
             assert len(body) == effect.count, "the core sends bytes that the log does not have"
             end.send(effect.header + body, "ha.transfer")
@@ -202,10 +208,12 @@ class ReplicaShell:
         self.cluster.network.connect(self.node, node, node.accept_ha, opened, failed)
 
     def _do_AppendRaw(self, effect: fx.AppendRaw) -> None:
+        if not self.disk.log_end and effect.offset:
+            self.world.count("log.begins_late")
         self.disk.append_raw(effect.offset, effect.data)
 
     def _do_TruncateLog(self, effect: fx.TruncateLog) -> list[fx.Effect]:
-        self.cluster.checkers.truncating(self.node, effect.to_offset)
+        self.cluster.checkers.truncating(self.node, effect)
         self.world.count("replica.truncated")
         return self._do_CutIncompleteTail(effect)
 
@@ -234,8 +242,11 @@ class ReplicaShell:
     def _do_RoleChanged(self, effect: fx.RoleChanged) -> None:
         self.world.note(f"{self.node.name}: {effect.role} epoch {effect.master_epoch} set {effect.members} by {effect.source}")
         self.world.count(f"role.{effect.role}")
+        self.node.service.role_changed(effect)
         if effect.role == "MASTER":
             self.cluster.checkers.master_established(self.node)
 
     def _do_ReportEvent(self, effect: fx.ReportEvent) -> None:
         self.world.count(f"event.{effect.kind}")
+        if effect.kind == "HaLinkDown":
+            self.cluster.checkers.link_down(self.node, str(effect.fields["reason"]))

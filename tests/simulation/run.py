@@ -22,7 +22,7 @@ if __package__ in (None, ""):  # started as a file: the root of the project come
 from tests.simulation.cluster import Cluster, Shape
 from tests.simulation.coverage import missing
 from tests.simulation.faults import Faults
-from tests.simulation.mixes import Mix
+from tests.simulation.mixes import Mix, mix_of
 from tests.simulation.seeds import Series, total
 from tests.simulation.world import InvariantBroken, World
 
@@ -30,6 +30,7 @@ FAULTY_MS = 25_000
 HEAL_MS = 60_000
 COUNT_MODE_ONE_IN = 9  # odd, as directed worlds and others take turns
 ODD_SENDS_ONE_IN = 3
+RETAINS_ONE_IN = 4
 
 
 def run_world(world: World, mix: Mix | None = None, shape: Shape | None = None, faulty_ms: int = FAULTY_MS) -> World:
@@ -52,7 +53,8 @@ def _drawn_shape(world: World) -> Shape:
     controllers, brokers = world.chance.choice([1, 2, 2, 2, 3]), world.chance.choice([3, 3, 3, 3, 3, 2, 4, 5])
     clients, sync_flush = world.between(2, 8), world.one_in(4)
     count_mode, odd_sends = world.seed % COUNT_MODE_ONE_IN == 0, world.one_in(ODD_SENDS_ONE_IN)
-    return Shape(controllers, brokers, clients, sync_flush, count_mode, odd_sends)
+    retains = world.one_in(RETAINS_ONE_IN) or "disk_crowded" in mix_of(world.seed).weights
+    return Shape(controllers, brokers, clients, sync_flush, count_mode, odd_sends, retains)
 
 
 def _run_until(world: World, end_ms: int, done: Callable[[], bool]) -> None:

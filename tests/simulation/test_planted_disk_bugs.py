@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from brokers import boot
-from brokers.log import integrity, recovery_plan
+from brokers.log import integrity, recovery, recovery_plan
 from brokers.log.flush_queue import Flushed, FlushQueue
 from brokers.replica import put_rules
 from brokers.replica.core import ReplicaCore
@@ -45,7 +45,7 @@ def recovery_believes_what_was_only_written(patch: Patch) -> None:
         end = files[-1].start + file_bytes
         return plan(files, file_bytes, replace(known, same_boot=True, flushed_offset=end))
 
-    patch.setattr(recovery_plan, "plan", believing)
+    patch.setattr(recovery, "plan", believing)
 
 
 def log_that_became_short_is_trusted(patch: Patch) -> None:

@@ -1,0 +1,76 @@
+"""Bugs planted where the product gives messages their queue entries, deletes old files, passes sends on and leaves silent links.
+
+As test_planted_bugs: each is found within a few worlds, and the world is whole without it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from brokers.ha import patience
+from brokers.log import retention
+from brokers.log.dispatch import Dispatcher
+from brokers.service import send_messages
+from tests.simulation.cluster import Shape
+from tests.simulation.mixes import Mix
+from tests.simulation.test_planted_bugs import CUTS, DEATHS, Patch, Planted, find
+
+CROWDED = Mix({"disk_crowded": 4, "isolate": 1, "pause_broker": 1}, every_ms=(200, 900), stall_one_in=0, odd=False)
+RETAINS = Shape(retains=True)
+
+
+def entries_before_the_set_has_the_message(patch: Patch) -> None:
+    dispatch = Dispatcher._dispatch
+    patch.setattr(Dispatcher, "_dispatch", lambda self, target: dispatch(self, self._log.end_offset))
+
+
+def entries_of_a_log_that_was_cut(patch: Patch) -> None:
+    def forgetful(self: Dispatcher, offset: int) -> None:
+        self.dispatched_offset = offset
+
+    patch.setattr(Dispatcher, "restart_at", forgetful)
+
+
+def unconfirmed_files_are_deleted(patch: Patch) -> None:
+    decide = retention.decide
+
+    def greedy(policy: Any, files: Any, limits: Any, *args: Any, **how: Any) -> Any:
+        return decide(policy, files, retention.Limits(1 << 62, 1 << 62), *args, **how)
+
+    patch.setattr(retention, "decide", greedy)
+
+
+def files_are_deleted_before_their_time(patch: Patch) -> None:
+    decide = retention.decide
+    patch.setattr(retention, "decide", lambda policy, *args, **how: decide(replace(policy, reserved_ms=0), *args, **how))
+
+
+def who_sent_first_is_forgotten(patch: Patch) -> None:
+    patch.setattr(send_messages, "_born_host", lambda connection, request: send_messages.packed_peer(connection.peer))
+
+
+def silent_links_are_kept(patch: Patch) -> None:
+    patch.setattr(patience.Patience, "limit_ms", property(lambda self: self._longest_ms))
+
+
+PLANTED: Mapping[str, Planted] = {
+    bug.plant.__name__: bug
+    for bug in (
+        Planted(entries_before_the_set_has_the_message, DEATHS, 20),
+        Planted(entries_of_a_log_that_was_cut, CUTS, 20),
+        Planted(unconfirmed_files_are_deleted, CROWDED, 20, RETAINS),
+        Planted(files_are_deleted_before_their_time, CROWDED, 5, RETAINS),
+        Planted(who_sent_first_is_forgotten, DEATHS, 5),
+        Planted(silent_links_are_kept, CUTS, 10),
+    )
+}
+
+
+@pytest.mark.simulation
+@pytest.mark.parametrize("name", PLANTED)
+def test_a_planted_bug_of_the_store_is_found(name: str, request: pytest.FixtureRequest) -> None:
+    find(PLANTED[name], request)
