@@ -61,9 +61,7 @@ class AggregatesJob:
             raise LakehouseError(f"no cluster has landed in {lake.root} yet: nothing can be counted")
         place = checkpoint or f"{lake.root}/{CHECKPOINTS}"
         self._checkpoint = spark_path(f"{place}/{quote(lake.cluster_id, safe='')}")
-        self._spark, self._lake, self._locks = spark.newSession(), lake, locks
-        # A batch without rows would only close windows earlier, and each run would have one.
-        self._spark.conf.set("spark.sql.streaming.noDataMicroBatches.enabled", "false")
+        self._spark, self._lake, self._locks = spark, lake, locks
         self._watermark_s, self._merge = watermark_s, merge
         ensure_tables(lake, AGGREGATE_TABLES)
 
@@ -103,6 +101,8 @@ class AggregatesJob:
         return (
             counts.writeStream.queryName(aggregate.table.name)
             .outputMode("update")
+            # Each run ends with a batch without rows: it writes down how far the watermark is, else the next run
+            # would begin with an older one.
             .foreachBatch(lambda batch, _: self._put(aggregate.table, batch))
             .option("checkpointLocation", f"{self._checkpoint}/{aggregate.table.name}")
             .trigger(availableNow=True)
