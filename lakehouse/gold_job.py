@@ -30,6 +30,8 @@ from processors import snapshot_codec
 log = logging.getLogger(__name__)
 
 PIECE_COMMANDS_MAX = 20_000
+BEGINNING = Mark(-1, 0, 0)
+"""Where a cluster stands of which nothing has landed; no progress is kept of that."""
 MADE_ANEW = (gold_tables.FAILOVERS.name, gold_tables.MESSAGES_AT_RISK.name, gold_tables.AVAILABILITY.name)
 """Tables of which every run gives all rows, because broker events come late."""
 WRITTEN = (*GOLD_TABLES, GOLD_PROGRESS)
@@ -152,7 +154,8 @@ class GoldJob:
     def _standing(self) -> _Standing:
         """Where gold stands by the lake's word; the tables are made if they are missing."""
         known = self._at
-        if known is not None and known.mark == gold_progress.read_mark(self._lake) and self._ids() == known.tables:
+        kept = gold_progress.read_mark(self._lake) if known is not None else None
+        if known is not None and known.mark == (kept or BEGINNING) and self._ids() == known.tables:
             return known
         ensure_tables(self._lake, WRITTEN)
         tables = gold_progress.table_ids(self._lake, GOLD_TABLES)
@@ -183,4 +186,4 @@ class GoldJob:
         for table in (GOLD_PROGRESS, *GOLD_TABLES):
             with self._locks.held(table.name):
                 gold_progress.take_out(self._lake, table)
-        return _Standing(Mark(-1, 0, 0), GoldFold(), Carry(), tables)
+        return _Standing(BEGINNING, GoldFold(), Carry(), tables)

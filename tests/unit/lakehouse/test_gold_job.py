@@ -230,6 +230,21 @@ def test_a_broker_event_that_comes_late_changes_what_rests_on_it(tmp_path: Path)
     assert job.step().rows == 0
 
 
+def test_before_anything_has_landed_a_run_is_one_look(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Not one beginning after the other: a job may wait long for its first record."""
+    caplog.set_level("INFO")
+    lake = lake_in(tmp_path)
+    land(lake, [])
+    job = job_of(lake)
+    for _ in range(3):
+        assert job.step().commands == 0
+    assert [record.getMessage() for record in caplog.records].count(f"gold of cluster {CLUSTER_ID} is built from the beginning") == 1
+    history, _ = failed_over()
+    land(lake, records_of(history))
+    assert job.step().commands == len(history.records)
+    job.close()
+
+
 def test_nothing_new_commits_nothing(tmp_path: Path, half_made: Path) -> None:
     lake = copy_of(half_made, tmp_path)
     bring_up(job_of(lake))
