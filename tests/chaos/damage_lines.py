@@ -60,12 +60,15 @@ def _broker_id(armed: Armed, name: str) -> int:
 
 
 def _forget(stage: BrokerStage, victim: str, old: int) -> str:
-    def fresh() -> int:
-        status = stage.cluster.view.broker_status(stage.cluster.process(victim)["address"]) or {}
-        return int(status.get("broker_id") or old)
+    told: list[int] = []
 
-    wait_until(lambda: fresh() != old, f"{victim} has an id of its own again")
-    new = fresh()
+    def has_new_id() -> bool:
+        status = stage.cluster.view.broker_status(stage.cluster.process(victim)["address"]) or {}
+        told.append(int(status.get("broker_id") or old))
+        return told[-1] != old
+
+    wait_until(has_new_id, f"{victim} has an id of its own again")
+    new = told[-1]
     stage.cluster.set_view(f"replica {new} is in sync", lambda view: new in view.in_sync)
     done(stage, "controller", "clean", SET, str(old), "--yes")
     return f"{victim} came back empty as replica {new} and copied all; replica {old} was cleaned"
