@@ -21,7 +21,7 @@ class RoleView:
         self.current = RoleChanged("FENCED", 0, None, None, (), 0)
         self.serving = False
         self.draining = False
-        self._waiters: set[asyncio.Future[None]] = set()
+        self._waiters: dict[asyncio.Future[None], None] = {}  # who waited first goes on first
 
     @property
     def role(self) -> str:
@@ -50,7 +50,7 @@ class RoleView:
             self._wake()
 
     def _wake(self) -> None:
-        waiters, self._waiters = self._waiters, set()
+        waiters, self._waiters = self._waiters, {}
         for waiter in waiters:
             if not waiter.done():
                 waiter.set_result(None)
@@ -58,8 +58,8 @@ class RoleView:
     async def wait_change(self, timeout_ms: float) -> None:
         """Until the role changed, at most `timeout_ms`."""
         waiter = asyncio.get_running_loop().create_future()
-        self._waiters.add(waiter)
+        self._waiters[waiter] = None
         try:
             await asyncio.wait((waiter,), timeout=timeout_ms / 1000)
         finally:
-            self._waiters.discard(waiter)
+            self._waiters.pop(waiter, None)
