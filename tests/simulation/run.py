@@ -46,6 +46,8 @@ def run_world(world: World, mix: Mix | None = None, shape: Shape | None = None, 
     except Exception as error:  # A crash of the product's code is a failure of the seed, with its trace.
         world.note("".join(traceback.format_exception(error))[-2000:])
         raise InvariantBroken(f"{type(error).__name__}: {error}") from error
+    finally:
+        world.end()
     return world
 
 

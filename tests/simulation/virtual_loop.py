@@ -27,7 +27,8 @@ class VirtualLoop(Base):
 
     def __init__(self, world: World, node: Node) -> None:
         self._world, self._node = world, node
-        self._tasks: list[asyncio.Task[Any]] = []  # those of a dead life are never collected in between
+        self._coroutines: list[Coroutine[Any, Any, Any]] = []  # those of a dead life are never collected in between
+        world.at_end(self._let_go)
 
     def time(self) -> float:
         return self._world.now_ms / 1000
@@ -57,8 +58,14 @@ class VirtualLoop(Base):
 
     def create_task(self, coro: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:  # type: ignore[override]
         task: asyncio.Task[Any] = asyncio.Task(coro, loop=self)
-        self._tasks.append(task)
+        self._coroutines.append(coro)
         return task
+
+    def _let_go(self) -> None:
+        """A world ends in the middle of things: what did not begin yet, and what waits, never goes on."""
+        for coro in self._coroutines:
+            coro.close()
+        self._coroutines.clear()
 
     def _run(self, callback: Callable[..., object], args: tuple[Any, ...], context: contextvars.Context | None) -> None:
         before = asyncio._get_running_loop()

@@ -52,6 +52,7 @@ class World:
         self._heap: list[tuple[int, int, Timer]] = []
         self._order = itertools.count()
         self._numbers = itertools.count(1)
+        self._endings: list[Callable[[], None]] = []
 
     @property
     def wall_ms(self) -> int:
@@ -108,6 +109,15 @@ class World:
             timer.callback()
             return True
         return False
+
+    def at_end(self, call: Callable[[], None]) -> None:
+        """Call it when the world is over, whatever the state in which it is left."""
+        self._endings.append(call)
+
+    def end(self) -> None:
+        """No event will come any more."""
+        while self._endings:
+            self._endings.pop()()
 
     def next_due_ms(self) -> int | None:
         return self._heap[0][0] if self._heap else None
