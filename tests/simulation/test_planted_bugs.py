@@ -36,6 +36,7 @@ WITHOUT_STRAYS_SEEDS = 4
 SHAPE = Shape()
 
 DEATHS = Mix({"kill_broker": 2, "kill_master": 2, "kill_inside": 2, "isolate": 1}, every_ms=(100, 700), odd=False)
+WITHIN = Mix({"kill_inside": 4, "kill_broker": 1}, every_ms=(100, 700), odd=False)
 POWER = Mix({"lose_power": 4, "kill_master": 2, "restart_master": 1}, every_ms=(200, 900), odd=False)
 CUTS = Mix({"isolate": 3, "pause_broker": 2, "designate": 2, "suspect": 2}, every_ms=(100, 700), odd=False)
 LATE = Mix({"kill_broker": 3, "isolate": 2}, every_ms=(300, 1_200), stall_one_in=2, odd=False)
@@ -238,7 +239,7 @@ PLANTED: Mapping[str, Planted] = {
         Planted(restarted_master_goes_on_in_its_epoch, POWER, 10),
         Planted(new_master_acts_before_its_entry_is_durable, DEATHS, 5),
         Planted(empty_epoch_is_not_superseded, CUTS, 10),
-        Planted(slave_acknowledges_before_it_writes, DEATHS, 40),
+        Planted(slave_acknowledges_before_it_writes, WITHIN, 20),
         Planted(acknowledgements_of_old_links_count, CUTS, 10),
         Planted(replica_joins_before_it_has_caught_up, DEATHS, 20),
         Planted(heartbeats_of_a_former_life_elect, STALE, 20),
