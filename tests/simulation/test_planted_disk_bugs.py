@@ -24,7 +24,8 @@ DAMAGE = Mix({"bit_flip": 3, "kill_master": 1, "kill_broker": 1}, every_ms=(300,
 FULL = Mix({"disk_full": 3, "kill_broker": 1}, every_ms=(300, 1_200), odd=False)
 SLOW = Mix({"slow_disk": 3, "kill_master": 1}, every_ms=(300, 1_200), odd=False)
 TORN = Mix({"power_within_write": 4, "lose_power": 2, "kill_master": 1}, every_ms=(200, 900), odd=False)
-KILLS = Mix({"kill_broker": 4, "kill_master": 2}, every_ms=(100, 500), odd=False)
+WITHIN = Mix({"kill_inside": 1}, every_ms=(40, 200), odd=False)
+BUSY = Shape(controllers=1, brokers=4, clients=6)
 SYNC = Shape(sync_flush=True)
 
 
@@ -82,7 +83,7 @@ PLANTED: Mapping[str, Planted] = {
         Planted(power_loss_taken_for_a_kill, POWER, 10),
         Planted(recovery_believes_what_was_only_written, TORN, 20),
         Planted(log_that_became_short_is_trusted, DAMAGE, 10),
-        Planted(zeros_are_taken_for_a_text_that_was_not_copied, KILLS, 60),
+        Planted(zeros_are_taken_for_a_text_that_was_not_copied, WITHIN, 30, BUSY),
         Planted(damaged_message_is_served, DAMAGE, 5),
         Planted(slave_goes_on_over_a_full_disk, FULL, 10),
         Planted(answered_before_the_sync, SLOW, 5, SYNC),
