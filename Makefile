@@ -31,17 +31,22 @@ demo: setup ## the main job on real parts: failovers under load, then the histor
 .PHONY: test
 test: setup ## everything that must be green: house, unit, golden, property, simulation's budget, integration (under 12 minutes)
 	@$(MAKE) --no-print-directory --jobs 2 --output-sync=line test-parts test-simulation
-	@$(MAKE) --no-print-directory test-integration
+	@$(MAKE) --no-print-directory --jobs 2 --output-sync=line test-integration test-lake
 
-.PHONY: test-parts test-simulation test-integration
+.PHONY: test-parts test-simulation test-integration test-lake
 test-parts:
-	$(PYTEST) tests/house tests/unit tests/conformance $(wildcard tests/golden tests/property)
+	$(PYTEST) -m "not spark" tests/house tests/unit tests/conformance $(wildcard tests/golden tests/property)
 
 test-simulation:
 	REGENT_SIMULATION_BUDGET_S=$(SIMULATION_BUDGET_S) REGENT_CONTROL_BUDGET_S=$(CONTROL_BUDGET_S) REGENT_SIMULATION_FROM=$(SIMULATION_FROM) $(PYTEST) tests/simulation
 
 test-integration:
-	$(PYTEST) --durations=8 tests/integration
+	$(PYTEST) -m "not spark" --durations=8 tests/integration
+
+# What starts Spark yields to what waits for brokers beside it.
+test-lake:
+	nice -n 10 $(PYTEST) -m spark --durations=8 tests/unit
+	nice -n 10 $(PYTEST) -m spark --durations=8 tests/integration
 
 .PHONY: unit
 unit: setup ## house and unit tests only (ARGS go to pytest)

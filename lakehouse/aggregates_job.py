@@ -32,6 +32,8 @@ CHECKPOINTS = ".checkpoints/aggregates"
 FILES_PER_BATCH = 10_000
 """More than a first look at a cared-for table meets: what comes in one batch is never too late."""
 ERROR_CHARS_MAX = 500
+STALLED_S = 240
+"""A batch of `FILES_PER_BATCH` files takes seconds; the first one also waits for Spark to warm up."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +88,7 @@ class AggregatesJob:
         for attempt in (1, 2):
             query = self._started(aggregate)
             try:
-                query.awaitTermination()
+                _finish(query)
                 return
             except PySparkException as error:
                 # A source that got a column since the query was planned is read well the second time.
@@ -147,3 +149,20 @@ class AggregatesJob:
         if rows != sorted(read(self._lake, AGGREGATE_INPUTS).to_pylist(), key=lambda row: row["aggregate"]):
             with self._locks.held(AGGREGATE_INPUTS.name):
                 merge_rows(self._lake, AGGREGATE_INPUTS, rows)
+
+
+def _finish(query: Any) -> None:
+    """
+    Wait until the query has taken in all there is.
+
+    Raises what it failed with, and `LakehouseError` when it finished no batch within STALLED_S: a query that
+    hangs would hold the lake's aggregates for ever; the next step begins where the last finished batch ended.
+    """
+    done = -1
+    while not query.awaitTermination(STALLED_S):
+        progress = query.lastProgress
+        batch = -1 if progress is None else int(progress["batchId"])
+        if batch == done:
+            query.stop()
+            raise LakehouseError(f"{query.name} finished no batch within {STALLED_S} s and was ended: run it again")
+        done = batch

@@ -6,7 +6,7 @@ import pytest
 from events.broker_events import BrokerEventHeader, SlaveFellBehind
 from events.codec import encode
 from lakehouse.aggregate_tables import AGGREGATE_INPUTS, AGGREGATE_TABLES, FAILOVER_RATES, REPLICA_LAG
-from lakehouse.aggregates_job import AggregatesJob, Intake
+from lakehouse.aggregates_job import AggregatesJob, Intake, _finish
 from lakehouse.commit_lock import CommitLocks
 from lakehouse.delta_tables import read
 from lakehouse.errors import LakehouseError
@@ -15,7 +15,6 @@ from tests.support.control_history import CLUSTER, NAME
 from tests.support.landed_log import BEGAN_MS, Record, command_records, event_records, lake_in, land, outcome_records
 from tests.unit.lakehouse.gold_cases import failed_over
 
-pytestmark = pytest.mark.spark
 MINUTE_MS = 60_000
 HISTORY, _ = failed_over()
 DECIDED = [*command_records(HISTORY.records), *outcome_records(HISTORY.records)]
@@ -38,6 +37,7 @@ def lag(lake: Lake) -> list[tuple[int, int, int]]:
     return [((row["window_start_ms"] - BEGAN_MS) // MINUTE_MS, row["fell_behind"], row["lag_bytes_max"]) for row in rows]
 
 
+@pytest.mark.spark
 def test_what_lands_later_is_counted_on_and_what_is_too_late_is_told(tmp_path: Path, spark: Any) -> None:
     lake = lake_in(tmp_path)
     # Event times cannot be after the log's, which takes report n in second n: so all go backwards from there.
@@ -67,6 +67,7 @@ class Died(Exception):
     """Stands for the end of the job at that point."""
 
 
+@pytest.mark.spark
 def test_ended_before_merging_nothing_is_lost_and_nothing_counted_twice(tmp_path: Path, spark: Any) -> None:
     """Ended after merging: see `tests/integration/test_aggregates.py`."""
     lake = lake_in(tmp_path)
@@ -86,3 +87,29 @@ def test_ended_before_merging_nothing_is_lost_and_nothing_counted_twice(tmp_path
 def test_without_a_cluster_nothing_is_counted(tmp_path: Path) -> None:
     with pytest.raises(LakehouseError, match="no cluster has landed"):
         job_of(None, lake_in(tmp_path).of(None))
+
+
+class Hanging:
+    """A query as the job sees it: batches that finish one after the other, then none any more."""
+
+    name = "gold/replica_lag"
+
+    def __init__(self, batches: int) -> None:
+        self._left, self.stopped = list(range(batches)), False
+        self.lastProgress: dict[str, int] | None = None
+
+    def awaitTermination(self, timeout_s: float) -> bool:
+        if self._left:
+            self.lastProgress = {"batchId": self._left.pop(0)}
+        return False
+
+    def stop(self) -> None:
+        self.stopped = True
+
+
+@pytest.mark.parametrize("batches", [0, 3])
+def test_a_query_that_finishes_no_batch_any_more_is_ended(batches: int) -> None:
+    query = Hanging(batches)
+    with pytest.raises(LakehouseError, match="finished no batch"):
+        _finish(query)
+    assert query.stopped and (query.lastProgress or {"batchId": -1})["batchId"] == batches - 1
