@@ -20,6 +20,7 @@ from tests.simulation.mixes import Mix
 from tests.simulation.test_planted_bugs import CUTS, DEATHS, Patch, Planted, find
 
 CROWDED = Mix({"disk_crowded": 4, "isolate": 1, "pause_broker": 1}, every_ms=(200, 900), stall_one_in=0, odd=False)
+SLOW_LINKS = Mix({"slow_links": 4, "kill_master": 2}, every_ms=(100, 700), stall_one_in=0, odd=False)
 RETAINS = Shape(retains=True)
 
 
@@ -60,7 +61,7 @@ def silent_links_are_kept(patch: Patch) -> None:
 PLANTED: Mapping[str, Planted] = {
     bug.plant.__name__: bug
     for bug in (
-        Planted(entries_before_the_set_has_the_message, DEATHS, 20),
+        Planted(entries_before_the_set_has_the_message, SLOW_LINKS, 20),
         Planted(entries_of_a_log_that_was_cut, CUTS, 20),
         Planted(unconfirmed_files_are_deleted, CROWDED, 20, RETAINS),
         Planted(files_are_deleted_before_their_time, CROWDED, 5, RETAINS),
