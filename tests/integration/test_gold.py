@@ -30,7 +30,7 @@ pytestmark = [pytest.mark.processes, pytest.mark.timeout(240)]
 
 HISTORY = wandering(6, 240)
 PIECES = 4
-WAIT_S = 60
+WAIT_S = 240
 POLL_S = 0.01
 
 
