@@ -9,11 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from infra.cli_history import moment_of
-from infra.lake_arguments import add_lake_arguments, lake_of
+from infra.lake_arguments import WAY_OUT_WHEN_BEHIND, add_lake_arguments, lake_of
 from infra.problems import EXIT_DONE, EXIT_USAGE, Problem
 
 SVG = ".svg"
-WAY_OUT = "'regent status' shows how far the landing job is, 'regent lake check' what is missing."
 
 
 def add_arguments(parser: argparse.ArgumentParser, verb: str) -> None:
@@ -48,7 +47,7 @@ def run(arguments: argparse.Namespace) -> int:
     except Reversed as error:
         raise Problem(str(error), "Change --from and --to over.", EXIT_USAGE) from error
     except LakehouseError as error:
-        raise Problem(str(error), WAY_OUT) from error
+        raise Problem(str(error), WAY_OUT_WHEN_BEHIND) from error
     print(json.dumps(model, indent=1, default=str) if arguments.json else text)
     return EXIT_DONE
 

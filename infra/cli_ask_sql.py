@@ -6,7 +6,7 @@ import argparse
 import json
 from typing import Any
 
-from infra.lake_arguments import add_lake_arguments, lake_of
+from infra.lake_arguments import WAY_OUT_WHEN_BEHIND, add_lake_arguments, lake_of
 from infra.problems import EXIT_DONE, EXIT_USAGE, Problem
 
 ROWS_MAX = 1_000
@@ -39,7 +39,7 @@ def run(arguments: argparse.Namespace) -> int:
     except WrongQuery as error:
         raise Problem(str(error), "'regent sql' lists the tables, 'regent sql \"DESCRIBE gold.failovers\"' the columns of one.", EXIT_USAGE) from error
     except LakehouseError as error:
-        raise Problem(str(error), "'regent status' shows how far the landing job is, 'regent lake check' what is missing.") from error
+        raise Problem(str(error), WAY_OUT_WHEN_BEHIND) from error
     return EXIT_DONE
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 
-from infra.lake_arguments import add_lake_arguments, lake_of
+from infra.lake_arguments import WAY_OUT_WHEN_BEHIND, add_lake_arguments, lake_of
 from infra.problems import EXIT_DONE, Problem
 
 
@@ -26,6 +26,6 @@ def run(arguments: argparse.Namespace) -> int:
         with waiting.told("what gold does not hold yet is folded"):
             model = forecast_answer.forecast_of(lake, arguments.broker_set)
     except LakehouseError as error:
-        raise Problem(str(error), "'regent status' shows how far the landing job is, 'regent lake check' what is missing.") from error
+        raise Problem(str(error), WAY_OUT_WHEN_BEHIND) from error
     print(json.dumps(model, indent=1) if arguments.json else forecast_answer.forecast_text(model))
     return EXIT_DONE

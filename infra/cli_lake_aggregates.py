@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import argparse
 import json
-import signal
-import threading
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 from infra.lake_arguments import add_lake_arguments, lake_of
 from infra.lake_spark import spark_for
 from infra.problems import EXIT_DONE, EXIT_USAGE, Problem
+from infra.stop_signals import told_to_stop
 
 if TYPE_CHECKING:
     from lakehouse.aggregates_job import AggregatesJob, Intake
@@ -52,10 +51,8 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _runs(job: AggregatesJob, lake: Lake, arguments: argparse.Namespace) -> None:
-    stop = threading.Event()
-    before = {number: signal.signal(number, lambda *_: stop.set()) for number in (signal.SIGTERM, signal.SIGINT)}
     told: list[Intake] | None = None
-    try:
+    with told_to_stop() as stop:
         while True:
             found = job.step()
             if found is not None and found != told:
@@ -65,9 +62,6 @@ def _runs(job: AggregatesJob, lake: Lake, arguments: argparse.Namespace) -> None
                 continue  # More landed meanwhile.
             if arguments.every is None or stop.wait(arguments.every):
                 return
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 def _tell(lake: Lake, found: list[Intake], as_json: bool) -> None:

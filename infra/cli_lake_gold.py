@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import argparse
 import json
-import signal
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
 
-from infra.lake_arguments import add_lake_arguments, lake_of
+from infra.lake_arguments import WAY_OUT_WHEN_BEHIND, add_lake_arguments, lake_of
 from infra.lake_spark import spark_for
 from infra.problems import EXIT_DONE, EXIT_USAGE, Problem
+from infra.stop_signals import told_to_stop
 
 if TYPE_CHECKING:
     from lakehouse.gold_job import GoldJob
@@ -40,7 +40,7 @@ def run(arguments: argparse.Namespace) -> int:
                 job.forget()
             _runs(job, arguments, lambda done: _tell(lake, done, arguments.json))
     except LakehouseError as error:
-        raise Problem(str(error), "'regent status' shows how far the landing job is, 'regent lake check' what is missing.") from error
+        raise Problem(str(error), WAY_OUT_WHEN_BEHIND) from error
     return EXIT_DONE
 
 
@@ -61,17 +61,12 @@ def _job(lake: Lake, *, by_spark: bool) -> Iterator[GoldJob]:
 
 
 def _runs(job: GoldJob, arguments: argparse.Namespace, tell: Callable[[dict[str, int]], None]) -> None:
-    stop = threading.Event()
-    before = {number: signal.signal(number, lambda *_: stop.set()) for number in (signal.SIGTERM, signal.SIGINT)}
-    try:
+    with told_to_stop() as stop:
         tell(_bring_up(job, stop))
         while arguments.every is not None and not stop.wait(arguments.every):
             done = _bring_up(job, stop)
             if done["rows"]:
                 tell(done)
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 def _bring_up(job: GoldJob, stop: threading.Event) -> dict[str, int]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import signal
 import threading
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING
 from infra.cli_status import table
 from infra.lake_arguments import WAY_OUT_WITHOUT_TABLES, add_lake_arguments, place_of
 from infra.problems import EXIT_DONE, EXIT_FAILED, EXIT_USAGE, Problem
+from infra.stop_signals import told_to_stop
 
 if TYPE_CHECKING:
     from lakehouse.lake import Lake
@@ -39,15 +39,10 @@ def run(arguments: argparse.Namespace) -> int:
     place = place_of(arguments)
     if arguments.every is None:
         return _round(place, arguments, threading.Event())
-    stop = threading.Event()
-    before = {number: signal.signal(number, lambda *_: stop.set()) for number in (signal.SIGTERM, signal.SIGINT)}
-    try:
+    with told_to_stop() as stop:
         while not stop.is_set():
             _round(place, arguments, stop)
             stop.wait(arguments.every)
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
     return EXIT_DONE
 
 

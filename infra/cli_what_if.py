@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from events.config_file import ConfigError, load_config
 from infra.cli_history import moment_of
-from infra.lake_arguments import add_lake_arguments, lake_of
+from infra.lake_arguments import WAY_OUT_WHEN_BEHIND, add_lake_arguments, lake_of
 from infra.problems import EXIT_DONE, EXIT_USAGE, Problem
 
 RECORDED = "recorded"
@@ -55,7 +55,7 @@ def run(arguments: argparse.Namespace) -> int:
         with waiting.told("history is folded and each incident judged again"):
             model = what_if_answer.what_if(lake, timers, policy, from_ms or 0, until_ms)
     except LakehouseError as error:
-        raise Problem(str(error), "'regent status' shows how far the landing job is, 'regent lake check' what is missing.") from error
+        raise Problem(str(error), WAY_OUT_WHEN_BEHIND) from error
     print(json.dumps(model, indent=1) if arguments.json else what_if_answer.what_if_text(model))
     return EXIT_DONE
 

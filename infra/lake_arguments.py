@@ -55,3 +55,4 @@ def lake_of(arguments: argparse.Namespace) -> Lake:
 
 
 WAY_OUT_WITHOUT_TABLES = "Start the landing job ('regent up --land', or 'regent land'), or name another --dir or --tables."
+WAY_OUT_WHEN_BEHIND = "'regent status' shows how far the landing job is, 'regent lake check' what is missing."
