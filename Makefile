@@ -29,25 +29,28 @@ demo: setup ## the main job on real parts: failovers under load, then the histor
 	@exec $(V)/regent demo $(ARGS)
 
 .PHONY: test
-test: setup ## everything that must be green: house, unit, golden, property, simulation's budget, integration (some 15 minutes on two cores)
+test: setup ## everything that must be green: house, unit, golden, property, simulation's budget, integration (some 12 minutes on two cores)
 	@$(MAKE) --no-print-directory --jobs 2 --output-sync=line test-lake test-integration test-simulation test-parts test-spark
 
-# Two at a time in this order, so that the long ones do not begin last.
+# Test modules of a folder that hold such a mark: to import all others costs as much as some tests.
+marked = $$(grep -rl 'mark\.$(1)' $(2) --include='test_*.py' | sort)
+
+# Two at a time in this order, so that the long ones do not begin last. A unit test that wants a Kafka goes where one runs.
 .PHONY: test-parts test-simulation test-integration test-lake test-spark
 test-parts:
-	$(PYTEST) -m "not spark" tests/house tests/unit tests/conformance $(wildcard tests/golden tests/property)
+	$(PYTEST) -m "not spark and not kafka" tests/house tests/unit tests/conformance $(wildcard tests/golden tests/property)
 
 test-simulation:
 	REGENT_SIMULATION_BUDGET_S=$(SIMULATION_BUDGET_S) REGENT_CONTROL_BUDGET_S=$(CONTROL_BUDGET_S) REGENT_SIMULATION_FROM=$(SIMULATION_FROM) $(PYTEST) tests/simulation
 
 test-integration:
-	$(PYTEST) -m "not spark" --durations=8 tests/integration
+	$(PYTEST) -m "not spark" --durations=8 tests/integration $(call marked,kafka,tests/unit)
 
 test-lake:
-	$(PYTEST) -m spark --durations=8 tests/integration
+	$(PYTEST) -m spark --durations=8 $(call marked,spark,tests/integration)
 
 test-spark:
-	$(PYTEST) -m spark --durations=8 tests/unit
+	$(PYTEST) -m spark --durations=8 $(call marked,spark,tests/unit)
 
 .PHONY: unit
 unit: setup ## house and unit tests only (ARGS go to pytest)
@@ -65,6 +68,14 @@ interop: setup ## Java RocketMQ 5.3.3 as peers: brokers, controllers, mqadmin, c
 .PHONY: chaos
 chaos: setup ## process faults under load: brokers killed, paused, cut off, damaged; controllers and Kafka (ARGS=--list, or names)
 	$(call run_script,tests/chaos/run.py,$(ARGS))
+
+.PHONY: equality
+equality: setup ## one question, one answer: Spark, the Spark-free reader, a running controller, a fold of the log (ARGS="--commands 2000 --sets 8"; else 200,000 and 50)
+	$(call run_script,tests/equality/run.py,$(ARGS))
+
+.PHONY: elsewhere
+elsewhere: setup ## landing on a Spark cluster and on an S3 store, both real and on loopback (ARGS=--list, or names)
+	$(call run_script,tests/elsewhere/run.py,$(ARGS))
 
 .PHONY: bench
 bench: setup ## the figures of this machine, each beside its floor and goal (ARGS=--json)

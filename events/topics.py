@@ -45,3 +45,4 @@ BROKER_EVENTS = TopicSpec(
 )
 
 TOPICS: tuple[TopicSpec, ...] = (COMMANDS, OUTCOMES, BROKER_EVENTS)
+TOPIC_NAMES = tuple(spec.name for spec in TOPICS)

@@ -84,16 +84,13 @@ def moment_of(text: str | None, flag: str = "--at") -> dict[str, int]:
 
 
 def _verify(lake: Any, arguments: argparse.Namespace) -> int:
-    from infra import jar_store, waiting
-    from infra.java import find_java
+    from infra import waiting
+    from infra.lake_spark import settings_in
     from lakehouse import verify
-    from lakehouse.session import SparkSettings
 
     scope = verify.Scope(*verified_between(lake, arguments.first, arguments.last), arguments.from_start)
-    java, jars = find_java(), jar_store.check("spark")
     with tempfile.TemporaryDirectory(prefix="regent-verify-") as scratch:
-        noise = Path(scratch) / "spark.log"
-        settings = SparkSettings(jars, Path(scratch), java_home=java.home, cores=os.cpu_count() or 1, jvm_log=noise)
+        settings = settings_in(Path(scratch), cores=os.cpu_count() or 1, object_store=lake.folder is None)
         with waiting.told("Spark starts and folds what was not proven yet, some tens of seconds and more with a long history"):
             verdict = verify.verify(lake, settings, scope)
     _show(verdict.as_dict(), verdict.text(), arguments)

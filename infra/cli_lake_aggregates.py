@@ -43,7 +43,7 @@ def run(arguments: argparse.Namespace) -> int:
         with ExitStack() as held:
             locks = CommitLocks(lake.folder, [table.name for table in AGGREGATE_TABLES])
             held.callback(locks.close)
-            spark = held.enter_context(spark_for("aggregates", locks.open_files))
+            spark = held.enter_context(spark_for("aggregates", locks.open_files, object_store=lake.folder is None))
             _runs(AggregatesJob(spark, lake, locks, arguments.checkpoint, arguments.watermark), lake, arguments)
     except LakehouseError as error:
         raise Problem(str(error), "'regent status' shows how far the landing job is; without its checkpoint the job counts all anew.") from error

@@ -54,7 +54,8 @@ def _job(lake: Lake, *, by_spark: bool) -> Iterator[GoldJob]:
     with ExitStack() as held:
         locks = CommitLocks(lake.folder, [table.name for table in WRITTEN])
         held.callback(locks.close)
-        merge = merge_in(held.enter_context(spark_for("gold", locks.open_files))) if by_spark else merge_rows
+        spark = held.enter_context(spark_for("gold", locks.open_files, object_store=lake.folder is None)) if by_spark else None
+        merge = merge_rows if spark is None else merge_in(spark)
         job = GoldJob(lake, locks, merge)
         held.callback(job.close)
         yield job

@@ -15,7 +15,7 @@ import time
 import urllib.error
 import urllib.request
 import zipfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,6 +25,7 @@ from infra.problems import EXIT_USAGE, Problem
 
 LOCK_DIR = Path(__file__).parent / "jars"
 LOCK_NAMES = ("kafka", "spark")
+"""What everybody needs; the other locks are fetched by name."""
 DOWNLOADS_AT_ONCE = 8
 DOWNLOAD_TRIES = 3
 DOWNLOAD_TIMEOUT_S = 60
@@ -192,18 +193,24 @@ def _download(jar: Jar, url: str, folder: Path) -> int:
     return len(data)
 
 
-def fetch_all(say: Callable[[str], None], environ: Mapping[str, str] = os.environ) -> int:
-    """Every jar of every lock into the cache; gives how many were fetched."""
+def fetch_all(
+    say: Callable[[str], None], environ: Mapping[str, str] = os.environ, names: Sequence[str] = LOCK_NAMES
+) -> int:
+    """Every jar of these locks into the cache; gives how many were fetched. Problem for a lock that is not there."""
+    unknown = [name for name in names if not (LOCK_DIR / f"{name}.lock").exists()]
+    if unknown:
+        known = ", ".join(sorted(path.stem for path in LOCK_DIR.glob("*.lock")))
+        raise Problem(f"no jars are locked as {', '.join(unknown)}", f"There are: {known}.", EXIT_USAGE)
     return sum(
         fetch_lock(LOCK_DIR / f"{name}.lock", jars_of(name, environ), lambda: base_urls(environ), say)
-        for name in LOCK_NAMES
+        for name in names
     )
 
 
-def main() -> int:
-    """`python -m infra.jar_store`: what `make setup` runs."""
+def main(names: Sequence[str] = ()) -> int:
+    """`python -m infra.jar_store`: what `make setup` runs; with names, those locks only (`s3`)."""
     try:
-        fetched = fetch_all(lambda line: print(line, flush=True))
+        fetched = fetch_all(lambda line: print(line, flush=True), names=names or LOCK_NAMES)
     except Problem as problem:
         print(f"jars: {problem.line()}", file=sys.stderr)
         return problem.exit_code
@@ -212,4 +219,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))

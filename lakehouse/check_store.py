@@ -10,15 +10,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-import deltalake
 import msgspec
 import pyarrow as pa
-from deltalake.exceptions import DeltaError
 from msgspec import Struct
 
 from lakehouse.alarms import ALARMS, Alarm
 from lakehouse.columns import Column
-from lakehouse.delta_tables import ensure_tables, milliseconds, own_predicate, read
+from lakehouse.delta_tables import ensure_tables, milliseconds, read, replace_rows
 from lakehouse.errors import LakehouseError, NotLanded
 from lakehouse.invariants import INVARIANTS, carried_from_json
 from lakehouse.lake import Lake
@@ -117,14 +115,8 @@ def keep_check(lake: Lake, checked: Checked, now_ms: int) -> None:
 
 
 def _replace(lake: Lake, table: TableSpec, rows: list[dict[str, object]]) -> None:
-    try:
-        ensure_tables(lake, (ALARMS, CHECKED))  # Both: no alarm is an answer too.
-        deltalake.write_deltalake(
-            lake.uri(table), pa.Table.from_pylist(rows, schema=table.schema), mode="overwrite",
-            predicate=own_predicate(lake), storage_options=dict(lake.storage_options) or None,
-        )  # fmt: skip
-    except (DeltaError, OSError, pa.ArrowException) as error:
-        raise LakehouseError(f"table {table.name} cannot be written: {error}") from error
+    ensure_tables(lake, (ALARMS, CHECKED))  # Both: no alarm is an answer too.
+    replace_rows(lake, table, rows)
 
 
 def _moment(at_ms: int | None) -> datetime | None:

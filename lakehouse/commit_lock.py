@@ -12,6 +12,7 @@ locks hold within this process only.
 from __future__ import annotations
 
 import fcntl
+import logging
 import os
 import threading
 import time
@@ -21,9 +22,15 @@ from pathlib import Path
 
 from lakehouse.errors import TablesInUse
 
+log = logging.getLogger(__name__)
+
 LOCK_FOLDER = ".commit-locks"
 WAIT_S = 120.0
 POLL_S = 0.005
+ALONE = (
+    "an object store has no locks: let only one landing job of each cluster write to these tables, and on S3 nobody else beside it, "
+    "unless commits go through DynamoDB"
+)
 
 
 class CommitLocks:
@@ -39,6 +46,8 @@ class CommitLocks:
         self._folder = None if root is None else root / LOCK_FOLDER
         if self._folder is not None:
             self._folder.mkdir(parents=True, exist_ok=True)
+        else:
+            log.warning("%s", ALONE)
         for name in tables:
             self.also(name)
 

@@ -11,7 +11,7 @@ import os
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
@@ -22,11 +22,41 @@ from lakehouse.session import SparkSettings
 OFFSETS_PER_BATCH_MAX = 100_000
 ENVIRONMENT_PREFIX = "REGENT_LAND_"
 
+Config = TypeVar("Config", bound="SparkConfig")
 
-class LandConfig(BaseModel):
-    """Where the records come from, where the tables are, and what Spark may use."""
+
+class SparkConfig(BaseModel):
+    """What Spark may use, by the names that the landing job and every other verb that starts Spark share."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
+
+    jars_dir: Path | None = None
+    """Folder that holds the jars of Delta and of Spark's Kafka source; None: they come with spark_packages."""
+    spark_packages: list[str] = Field(default_factory=list)
+    """Maven coordinates that Spark fetches at its start, for example those of an object store."""
+    spark_master: str | None = None
+    """Master of a Spark cluster (spark://..., yarn, k8s://...); None: Spark runs within this job."""
+    spark_conf: dict[str, str] = Field(default_factory=dict)
+    """Settings of Spark as it spells them; they win over those of this release. Java shows them to whoever may list processes."""
+    java_home: Path | None = None
+    """None: `JAVA_HOME` or the `java` on the path."""
+    spark_cores: int = Field(default=2, ge=1, le=64)
+    """So many of this machine, or of a standalone cluster at most."""
+    driver_memory: str = Field(default="1g", pattern=r"^\d+[mg]$")
+
+    @field_validator("spark_conf", mode="before")
+    @classmethod
+    def _spark_texts(cls, value: Any) -> Any:
+        return _texts_of(value)
+
+    @classmethod
+    def of_environment(cls, environment: Mapping[str, str] = os.environ) -> Self:
+        """What the environment says (`REGENT_LAND_SPARK_MASTER` ...). Raises `LakehouseError` with every wrong name."""
+        return _checked(cls, _from_environment(cls, environment), "(environment)")
+
+
+class LandConfig(SparkConfig):
+    """Where the records come from, where the tables are, and what Spark may use."""
 
     kafka: dict[str, str]
     """Client settings as librdkafka spells them; `bootstrap.servers` is required."""
@@ -40,20 +70,8 @@ class LandConfig(BaseModel):
     """Folder or URI for the progress of Spark's queries; every job needs its own. Losing it changes nothing that has landed."""
     work_dir: Path | None = None
     """Local folder for the status file and for Spark's temporary files; None: checkpoint_dir, which must be a folder then."""
-    jars_dir: Path | None = None
-    """Folder that holds the jars of Delta and of Spark's Kafka source; None: they come with spark_packages."""
     schemas_dirs: list[Path] = Field(default_factory=list)
     """More folders of schemas, laid out as those of a release: they explain records of newer ones, and may be filled while it runs."""
-    spark_packages: list[str] = Field(default_factory=list)
-    """Maven coordinates that Spark fetches at its start, for example those of an object store."""
-    spark_master: str | None = None
-    """Master of a Spark cluster (spark://..., yarn, k8s://...); None: Spark runs within this job."""
-    spark_conf: dict[str, str] = Field(default_factory=dict)
-    """Settings of Spark as it spells them; they win over those of this release. Java shows them to whoever may list processes."""
-    java_home: Path | None = None
-    """None: `JAVA_HOME` or the `java` on the path."""
-    spark_cores: int = Field(default=2, ge=1, le=64)
-    driver_memory: str = Field(default="1g", pattern=r"^\d+[mg]$")
     decisions_trigger_ms: int = Field(default=300, ge=0, le=600_000)
     """Pause between batches of bronze and of decisions; 0 is as fast as it can."""
     details_trigger_ms: int = Field(default=2_000, ge=0, le=600_000)
@@ -74,12 +92,10 @@ class LandConfig(BaseModel):
     lock_wait_ms: int = Field(default=60_000, ge=0)
     """How long to wait for the Java process of a killed predecessor to end."""
 
-    @field_validator("kafka", "spark_conf", "storage_options", mode="before")
+    @field_validator("kafka", "storage_options", mode="before")
     @classmethod
     def _texts(cls, value: Any) -> Any:
-        if isinstance(value, Mapping):
-            return {str(key): _setting_text(item) for key, item in value.items()}
-        return value
+        return _texts_of(value)
 
     @field_validator("kafka")
     @classmethod
@@ -112,28 +128,12 @@ class LandConfig(BaseModel):
         Raises `LakehouseError` with the file's name and every wrong field.
         """
         values = _read_toml(path) if path is not None else {}
-        for given in (cls._from_environment(environment), overrides or {}):
+        for given in (_from_environment(cls, environment), overrides or {}):
             for name, value in given.items():
                 below = values.get(name)
                 if value is not None:
                     values[name] = {**below, **value} if isinstance(value, dict) and isinstance(below, dict) else value
-        try:
-            return cls.model_validate(values)
-        except ValidationError as error:
-            wrong = "; ".join(
-                f"{'.'.join(map(str, item['loc'])) or 'file'}: {item['msg']}"
-                for item in error.errors()
-            )
-            raise LakehouseError(f"configuration {path or '(flags)'}: {wrong}") from error
-
-    @classmethod
-    def _from_environment(cls, environment: Mapping[str, str]) -> dict[str, Any]:
-        found: dict[str, Any] = {}
-        for name in cls.model_fields:
-            text = environment.get(f"{ENVIRONMENT_PREFIX}{name.upper()}")
-            if text is not None:
-                found[name] = json.loads(text) if text[:1] in ("{", "[") and _is_json(text) else text
-        return found
+        return _checked(cls, values, str(path or "(flags)"))
 
     @property
     def local_dir(self) -> Path:
@@ -160,7 +160,32 @@ class LandConfig(BaseModel):
             cores=self.spark_cores,
             driver_memory=self.driver_memory,
             small_commits=True,
+            object_store=any(lake_at(place).folder is None for place in (self.tables, self.checkpoint_dir)),
         )
+
+
+def _checked(kind: type[Config], values: Mapping[str, Any], source: str) -> Config:
+    try:
+        return kind.model_validate(values)
+    except ValidationError as error:
+        wrong = "; ".join(
+            f"{'.'.join(map(str, item['loc'])) or 'file'}: {item['msg']}"
+            for item in error.errors()
+        )
+        raise LakehouseError(f"configuration {source}: {wrong}") from error
+
+
+def _from_environment(kind: type[SparkConfig], environment: Mapping[str, str]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for name in kind.model_fields:
+        text = environment.get(f"{ENVIRONMENT_PREFIX}{name.upper()}")
+        if text is not None:
+            found[name] = json.loads(text) if text[:1] in ("{", "[") and _is_json(text) else text
+    return found
+
+
+def _texts_of(value: Any) -> Any:
+    return {str(key): _setting_text(item) for key, item in value.items()} if isinstance(value, Mapping) else value
 
 
 def _is_json(text: str) -> bool:

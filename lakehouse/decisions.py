@@ -8,7 +8,7 @@ history as text, and for counting what happened. Refuses to know elections in de
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import pyarrow.compute as pc
@@ -31,9 +31,9 @@ def first_by_command(rows: Iterable[Row]) -> list[Row]:
     return [found[offset] for offset in sorted(found)]
 
 
-def decision_rows(lake: Lake, filters: Filters = (), table: TableSpec = DECISIONS) -> list[Row]:
-    """The decisions that match, one per command."""
-    return first_by_command(read(lake, table, filters=filters).to_pylist())
+def decision_rows(lake: Lake, filters: Filters = (), table: TableSpec = DECISIONS, columns: Sequence[str] | None = None) -> list[Row]:
+    """The decisions that match, one per command; of `columns`, if named, `command_offset` must be one."""
+    return first_by_command(read(lake, table, columns=columns, filters=filters).to_pylist())
 
 
 def broker_sets(lake: Lake) -> list[str]:
@@ -44,19 +44,27 @@ def broker_sets(lake: Lake) -> list[str]:
 
 def require_set(lake: Lake, broker_name: str) -> None:
     """Raise `NotLanded` with the known names when no decision names the set."""
-    known = broker_sets(lake)
-    if broker_name not in known:
-        raise NotLanded(
-            f"no decision about broker set {broker_name} has landed; "
-            f"known sets: {', '.join(known) or 'none'}"
-        )
+    named = [("broker_name", "=", broker_name)]
+    if not read(lake, DECISIONS, columns=["command_offset"], filters=named).num_rows:
+        raise unknown_set(lake, broker_name)
 
 
-def command_times(lake: Lake) -> Mapping[int, int]:
-    """When the log took each command, ms since 1970-01-01 UTC by the log's timestamp."""
-    filters = [("topic", "=", COMMANDS_TOPIC)]
-    rows = read(lake, BRONZE, columns=["offset", "timestamp"], filters=filters)
-    times = zip(rows["offset"].to_pylist(), milliseconds(rows["timestamp"]), strict=True)
+def unknown_set(lake: Lake, broker_name: str) -> NotLanded:
+    """The error for who has found no decision about a set: it names the known ones."""
+    return NotLanded(
+        f"no decision about broker set {broker_name} has landed; "
+        f"known sets: {', '.join(broker_sets(lake)) or 'none'}"
+    )
+
+
+def command_times(lake: Lake, rows: Iterable[Row]) -> Mapping[int, int]:
+    """When the log took the commands of these decisions, ms since 1970-01-01 UTC by the log's timestamp."""
+    offsets = [row["command_offset"] for row in rows]
+    if not offsets:
+        return {}
+    filters = [("topic", "=", COMMANDS_TOPIC), ("partition", "=", 0), ("offset", "in", offsets)]
+    found = read(lake, BRONZE, columns=["offset", "timestamp"], filters=filters)
+    times = zip(found["offset"].to_pylist(), milliseconds(found["timestamp"]), strict=True)
     return {offset: at_ms for offset, at_ms in times if at_ms is not None}
 
 
@@ -66,11 +74,11 @@ def history(lake: Lake, broker_name: str | None = None) -> dict[str, Any]:
 
     Raises `NotLanded` for a set that is not known.
     """
-    if broker_name is not None:
-        require_set(lake, broker_name)
     filters = [] if broker_name is None else [("broker_name", "=", broker_name)]
-    times = command_times(lake)
     rows = decision_rows(lake, filters)
+    if broker_name is not None and not rows:
+        raise unknown_set(lake, broker_name)
+    times = command_times(lake, rows)
     return {"broker_name": broker_name, "decisions": [_entry(row, times) for row in rows]}
 
 

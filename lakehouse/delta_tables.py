@@ -2,7 +2,8 @@
 The tables on disk, without Spark.
 
 Responsible for making the tables of the catalogue, for bringing older ones up to it, for reading
-them and for asking them how far they are. Appending is Spark's part (`landing_job`).
+them, for asking them how far they are, and for the few rows that no stream brings (`append_rows`,
+`replace_rows`). What has landed is appended by Spark (`landing_job`).
 """
 
 from __future__ import annotations
@@ -36,24 +37,33 @@ def ensure_table(lake: Lake, table: TableSpec) -> tuple[bool, pa.Schema]:
     Make the table if it is missing; whether it was, and the columns that it has.
 
     An older table gets the columns that it lacks; what lacks within a column comes with the first
-    append. Raises `LakehouseError` when a table has a column of another type, or was made by a
-    release that did not keep clusters apart.
+    append. Raises `LakehouseError` when a table has a column of another type, was made by a
+    release that did not keep clusters apart, or cannot be written.
     """
-    uri, options = lake.uri(table), dict(lake.storage_options) or None
-    if deltalake.DeltaTable.is_deltatable(uri, storage_options=options):
-        found = open_delta(lake, table)
-        _bring_up(found, table)
-        return False, arrow_schema(found)
-    made = deltalake.DeltaTable.create(
-        uri,
+    try:
+        if deltalake.DeltaTable.is_deltatable(lake.uri(table), storage_options=_options(lake)):
+            found = open_delta(lake, table)
+            _bring_up(found, table)
+            return False, arrow_schema(found)
+        return True, arrow_schema(_made(lake, table))
+    except (DeltaError, OSError, pa.ArrowException) as error:
+        raise LakehouseError(f"table {table.name} cannot be written: {error}") from error
+
+
+def _made(lake: Lake, table: TableSpec) -> deltalake.DeltaTable:
+    return deltalake.DeltaTable.create(
+        lake.uri(table),
         table.schema,
         partition_by=list(table.partition_by) or None,
         description=table.meaning,
         configuration=dict(table.properties),
         mode="ignore",  # another cluster's job may make it at the same moment
-        storage_options=options,
+        storage_options=_options(lake),
     )
-    return True, arrow_schema(made)
+
+
+def _options(lake: Lake) -> dict[str, str] | None:
+    return dict(lake.storage_options) or None
 
 
 def open_table(lake: Lake, table: TableSpec) -> deltalake.DeltaTable:
@@ -152,8 +162,28 @@ def active_files(
 
 
 def count_rows(lake: Lake, table: TableSpec) -> int:
-    """Number of the cluster's rows in a table."""
-    return int(_own_dataset(lake, table).count_rows())
+    """Number of the cluster's rows in a table, from its files' footers: no row is read. Raises `NotLanded`, `LakehouseError`."""
+    try:
+        return int(_own_dataset(lake, table).count_rows())
+    except (DeltaError, OSError, pa.ArrowException) as error:
+        raise LakehouseError(f"table {table.name} cannot be read: {error}") from error
+
+
+def append_rows(lake: Lake, table: TableSpec, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Add these in one commit; the table must be there. Raises `LakehouseError`."""
+    _write(lake, table, rows, mode="append")
+
+
+def replace_rows(lake: Lake, table: TableSpec, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Put these in the place of the cluster's rows, in one commit. Raises `LakehouseError`, also when another writer was faster."""
+    _write(lake, table, rows, mode="overwrite", predicate=own_predicate(lake))
+
+
+def _write(lake: Lake, table: TableSpec, rows: Sequence[Mapping[str, Any]], **how: Any) -> None:
+    try:
+        deltalake.write_deltalake(open_table(lake, table), pa.Table.from_pylist(list(rows), schema=table.schema), **how)
+    except (DeltaError, OSError, pa.ArrowException) as error:
+        raise LakehouseError(f"table {table.name} cannot be written: {error}") from error
 
 
 def arrow_schema(found: deltalake.DeltaTable) -> pa.Schema:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from lakehouse import wording
-from lakehouse.decisions import Row, command_times, decision_rows, require_set
+from lakehouse.decisions import Row, command_times, decision_rows, unknown_set
 from lakehouse.delta_tables import read
 from lakehouse.errors import NotLanded
 from lakehouse.gold_failovers import CLOCK_SLACK_MS
@@ -46,32 +46,33 @@ def explain(lake: Lake, broker_name: str, epoch: int | None = None) -> dict[str,
 
     Raises `NotLanded` for a set or an epoch that is not known.
     """
-    require_set(lake, broker_name)
     sources = _sources(lake, broker_name)
-    elections = [_election(i, sources) for i in range(len(sources.elections))]
-    if epoch is not None:
-        known = [e["result"]["master_epoch"] for e in elections if e["result"]]
-        elections = [e for e in elections if e["result"] and e["result"]["master_epoch"] == epoch]
-        if not elections:
-            raise NotLanded(
-                f"no election of {broker_name} began epoch {epoch}; "
-                f"known epochs: {', '.join(map(str, known)) or 'none'}"
-            )
-    return {"broker_name": broker_name, "elections": elections}
+    asked = [i for i, row in enumerate(sources.elections) if epoch in (None, row["master_epoch"])]
+    if epoch is not None and not asked:
+        known = [str(row["master_epoch"]) for row in sources.elections if row["master_epoch"] is not None]
+        raise NotLanded(
+            f"no election of {broker_name} began epoch {epoch}; "
+            f"known epochs: {', '.join(known) or 'none'}"
+        )
+    return {"broker_name": broker_name, "elections": [_election(i, sources) for i in asked]}
 
 
 def _sources(lake: Lake, broker_name: str) -> _Sources:
     here = [("broker_name", "=", broker_name)]
+    decisions = decision_rows(lake, here, columns=("command_offset", "changes", "published_at_ms"))
+    if not decisions:
+        raise unknown_set(lake, broker_name)
     commands = read(lake, BY_NAME["silver/elect_master"], filters=here).to_pylist()
+    elections = decision_rows(lake, here, ELECTIONS)
     return _Sources(
-        elections=decision_rows(lake, here, ELECTIONS),
+        elections=elections,
         commands={row["log_offset"]: row for row in commands},
-        decisions=decision_rows(lake, here),
+        decisions=decisions,
         events={
             name: read(lake, BY_NAME[f"silver/{name}"], filters=here).to_pylist()
             for name in EVENT_TABLES
         },
-        times=command_times(lake),
+        times=command_times(lake, decisions),
     )
 
 

@@ -23,7 +23,6 @@ from lakehouse.gold_now import gold_now
 from lakehouse.gold_tables import FAILOVERS
 from lakehouse.lake import Lake
 from lakehouse.tables import BY_NAME
-from processors import snapshot_codec
 
 LIMITS = (
     "It speaks of the moment at which the newest decision landed; who lives and how long each log is, is what was last told, see the times.",
@@ -64,8 +63,7 @@ def forecast_text(model: Mapping[str, Any]) -> str:
 
 def _newest(lake: Lake) -> GoldFold:
     """The state after the last landed command, folded on from where gold stands."""
-    kept = gold_progress.read_progress(lake)
-    fold = GoldFold() if kept is None or kept.offset < 0 else GoldFold(snapshot_codec.load(kept.snapshot), kept.at_ms)
+    fold = gold_progress.fold_of(gold_progress.read_progress(lake))
     log = BronzeLog(lake, COMMANDS_TOPIC)
     later = log.landed(fold.folder.next_offset)
     for _ in fold.changes((one.offset, one.timestamp_ms, one.value) for one in later):

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from lakehouse import gold_carry, gold_progress, gold_source, gold_tables
+from lakehouse import gold_carry, gold_progress, gold_source
 from lakehouse.commit_lock import CommitLocks
 from lakehouse.delta_tables import ensure_tables
 from lakehouse.errors import LakehouseError, NotLanded
@@ -21,7 +21,7 @@ from lakehouse.gold_failovers import Events
 from lakehouse.gold_fold import GoldFold, SetChange
 from lakehouse.gold_merge import Merge, merge_rows
 from lakehouse.gold_progress import GOLD_PROGRESS, Mark, Progress
-from lakehouse.gold_rows import Carry, gold_rows
+from lakehouse.gold_rows import OUTAGE_TABLES, Carry, gold_rows
 from lakehouse.gold_spans import Row
 from lakehouse.gold_tables import GOLD_BY_NAME, GOLD_TABLES
 from lakehouse.lake import Lake
@@ -32,8 +32,6 @@ log = logging.getLogger(__name__)
 PIECE_COMMANDS_MAX = 20_000
 BEGINNING = Mark(-1, 0, 0)
 """Where a cluster stands of which nothing has landed; no progress is kept of that."""
-MADE_ANEW = (gold_tables.FAILOVERS.name, gold_tables.MESSAGES_AT_RISK.name, gold_tables.AVAILABILITY.name)
-"""Tables of which every run gives all rows, because broker events come late."""
 WRITTEN = (*GOLD_TABLES, GOLD_PROGRESS)
 """What a gold job commits to; if Spark merges, its Java process must inherit the open files of these tables' locks."""
 
@@ -141,7 +139,7 @@ class GoldJob:
     def _put(self, at: _Standing, name: str, rows: list[Row]) -> int:
         """Merge what differs from what was merged before, as far as that is known; how many rows that were."""
         table = GOLD_BY_NAME[name]
-        if name in MADE_ANEW:
+        if name in OUTAGE_TABLES:
             known = at.merged.setdefault(name, {})
             by_key = {tuple(row[column] for column in table.key): row for row in rows}
             rows = [row for key, row in by_key.items() if known.get(key) != row]
@@ -173,12 +171,12 @@ class GoldJob:
         if kept is None or kept.tables != tables or kept.builders != gold_carry.BUILDERS_VERSION:
             return None
         try:
-            folder = snapshot_codec.load(kept.snapshot)
+            fold = gold_progress.fold_of(kept)
             carry = gold_carry.load(kept.carry)
         except (snapshot_codec.SnapshotError, gold_carry.CarryError) as error:
             log.warning("what the last gold run kept is not used: %s", error)
             return None
-        return _Standing(kept.mark(), GoldFold(folder, kept.at_ms), carry, tables)
+        return _Standing(kept.mark(), fold, carry, tables)
 
     def _begun(self, tables: dict[str, str]) -> _Standing:
         """The beginning: whatever stands there of this cluster goes, what is known of the progress first."""

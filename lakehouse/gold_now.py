@@ -8,7 +8,7 @@ rows say, and to write anything.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,11 +20,10 @@ from lakehouse.delta_tables import read
 from lakehouse.errors import NotLanded
 from lakehouse.gold_fold import GoldFold
 from lakehouse.gold_progress import Progress
-from lakehouse.gold_rows import Carry, gold_rows
+from lakehouse.gold_rows import OUTAGE_TABLES, Carry, decided_rows, outage_rows
 from lakehouse.gold_spans import Row
 from lakehouse.gold_tables import GOLD_BY_NAME, GoldTableSpec
 from lakehouse.lake import Lake
-from processors import snapshot_codec
 
 PIECE_COMMANDS_MAX = 100_000
 ATTEMPTS = 5
@@ -98,12 +97,13 @@ def _kept(lake: Lake, tables: Sequence[GoldTableSpec]) -> Progress | None:
 def _now(lake: Lake, kept: Progress | None, tables: Sequence[GoldTableSpec], broker_name: str | None) -> GoldNow:
     start = -1 if kept is None else kept.offset
     fold, carry = _begun(kept)
-    newer, carry = _folded_on(lake, fold, carry)
+    wanted = {table.name for table in tables}
+    newer, carry = _folded_on(lake, fold, carry, wanted)
     if fold.folder.offset < 0:
         raise NotLanded("no decision has landed yet")
-    if fold.folder.offset > start or kept is None or gold_source.count_events(lake) != kept.event_rows:
-        last, _ = gold_rows([], gold_source.failover_events(lake), fold.at_ms, carry)
-        _note(newer, last)
+    behind = fold.folder.offset > start or kept is None or gold_source.count_events(lake) != kept.event_rows
+    if behind and not wanted.isdisjoint(OUTAGE_TABLES):
+        _note(newer, outage_rows(carry.masterships, gold_source.failover_events(lake), fold.at_ms))
     found = {table.name: _table(lake, table, kept, newer.get(table.name, {}), broker_name) for table in tables}
     return GoldNow(found, fold.folder.offset, fold.at_ms, fold.folder.offset - start, _waiting(lake, fold.folder.offset))
 
@@ -114,19 +114,18 @@ def _waiting(lake: Lake, offset: int) -> int:
 
 
 def _begun(kept: Progress | None) -> tuple[GoldFold, Carry]:
-    if kept is None or kept.offset < 0:
-        return GoldFold(), Carry()
-    return GoldFold(snapshot_codec.load(kept.snapshot), kept.at_ms), gold_carry.load(kept.carry)
+    fold = gold_progress.fold_of(kept)
+    return fold, Carry() if kept is None or kept.offset < 0 else gold_carry.load(kept.carry)
 
 
-def _folded_on(lake: Lake, fold: GoldFold, carry: Carry) -> tuple[_Newer, Carry]:
-    """The rows of what the tables lack, but for those that rest on broker events: these are made last, of all."""
+def _folded_on(lake: Lake, fold: GoldFold, carry: Carry, wanted: Container[str]) -> tuple[_Newer, Carry]:
+    """The rows of what the wanted tables lack, but for those that rest on broker events: these are made last, of all."""
     newer: _Newer = {}
     while True:
         piece = gold_source.next_piece(lake, fold.folder.offset, PIECE_COMMANDS_MAX)
         if not piece.records:
             return newer, carry
-        rows, carry = gold_rows(list(fold.changes(piece.records, piece.published)), {}, fold.at_ms, carry)
+        rows, carry = decided_rows(list(fold.changes(piece.records, piece.published)), carry, wanted)
         _note(newer, rows)
 
 

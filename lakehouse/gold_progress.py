@@ -11,16 +11,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
 
-import deltalake
 import pyarrow as pa
 from deltalake.exceptions import DeltaError
 
 from lakehouse.checks import AtLeast
 from lakehouse.columns import Column
-from lakehouse.delta_tables import open_table, own_predicate, read
+from lakehouse.delta_tables import open_table, own_predicate, read, replace_rows
 from lakehouse.errors import LakehouseError, NotLanded
+from lakehouse.gold_fold import GoldFold
 from lakehouse.gold_tables import CLUSTER, GoldTableSpec
 from lakehouse.lake import Lake
+from processors import snapshot_codec
 
 _LONG = pa.int64()
 
@@ -84,16 +85,17 @@ def read_progress(lake: Lake) -> Progress | None:
     return Progress(**{**rows[0], "tables": dict(rows[0]["tables"])}) if rows else None
 
 
+def fold_of(kept: Progress | None) -> GoldFold:
+    """The fold that a run left, or one at the beginning. Raises `SnapshotError` when the lake keeps something else."""
+    if kept is None or kept.offset < 0:
+        return GoldFold()
+    return GoldFold(snapshot_codec.load(kept.snapshot), kept.at_ms)
+
+
 def write_progress(lake: Lake, progress: Progress) -> None:
     """Replace the cluster's row in one commit. Raises `LakehouseError` when another writer was faster."""
     row = {"cluster_id": lake.cluster_id, **asdict(progress), "tables": sorted(progress.tables.items())}
-    rows = pa.Table.from_pylist([row], schema=GOLD_PROGRESS.schema)
-    try:
-        deltalake.write_deltalake(
-            open_table(lake, GOLD_PROGRESS), rows, mode="overwrite", predicate=own_predicate(lake)
-        )
-    except DeltaError as error:
-        raise LakehouseError(f"how far gold is could not be written: {error}") from error
+    replace_rows(lake, GOLD_PROGRESS, [row])
 
 
 def take_out(lake: Lake, table: GoldTableSpec) -> None:

@@ -7,7 +7,7 @@ on where this one stopped. Refuses to know where changes come from and who write
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from lakehouse import gold_tables
@@ -19,13 +19,22 @@ from lakehouse.gold_history import broker_set_rows, history_rows
 from lakehouse.gold_intervals import identity_rows, sync_state_set_rows, term_rows
 from lakehouse.gold_masterships import Mastership, masterships
 from lakehouse.gold_spans import Row
+from lakehouse.gold_tables import GOLD_BY_NAME
 
+CHANGE_BUILDERS = {
+    gold_tables.BROKER_SETS.name: broker_set_rows,
+    gold_tables.ELECTIONS.name: election_rows,
+    gold_tables.REFUSED_COMMANDS.name: refused_rows,
+}
 SPAN_BUILDERS = {
     gold_tables.BROKER_SET_HISTORY.name: history_rows,
     gold_tables.SYNC_STATE_SET_INTERVALS.name: sync_state_set_rows,
     gold_tables.CONTROLLER_TERMS.name: term_rows,
     gold_tables.BROKER_IDENTITY.name: identity_rows,
 }
+
+OUTAGE_TABLES = (gold_tables.FAILOVERS.name, gold_tables.MESSAGES_AT_RISK.name, gold_tables.AVAILABILITY.name)
+"""Tables of which every run gives all rows, because broker events come late."""
 
 
 @dataclass(frozen=True)
@@ -52,24 +61,39 @@ def gold_rows(
     broker events of the kinds that failovers need, by cluster id; `until_ms` is how far history
     reaches, ms since 1970-01-01 UTC. In pieces or at once, the tables end up the same.
     """
-    carry = Carry() if carry is None else carry
-    spans = {name: build(changes, carry.open_rows.get(name, ())) for name, build in SPAN_BUILDERS.items()}
-    found = masterships(changes, carry.masterships)
+    rows, carry = decided_rows(changes, Carry() if carry is None else carry)
+    return {**rows, **outage_rows(carry.masterships, events, until_ms)}, carry
+
+
+def decided_rows(
+    changes: Sequence[SetChange], carry: Carry, wanted: Container[str] = GOLD_BY_NAME
+) -> tuple[dict[str, list[Row]], Carry]:
+    """
+    The rows that rest on decisions alone, of the tables `wanted` by name, and the carry that goes with these tables.
+
+    Masterships are in every carry.
+    """
+    rows = {name: build(changes) for name, build in CHANGE_BUILDERS.items() if name in wanted}
+    still_open = {}
+    for name, build in SPAN_BUILDERS.items():
+        if name in wanted:
+            before = carry.open_rows.get(name, ())
+            rows[name] = build(changes, before)
+            still_open[name] = _still_open(name, before, rows[name])
+    return rows, Carry(still_open, masterships(changes, carry.masterships))
+
+
+def outage_rows(found: Sequence[Mastership], events: Mapping[str, Events], until_ms: int) -> dict[str, list[Row]]:
+    """All rows of the tables in which clients' time is counted; broker events come late, so they are made of all masterships."""
     failovers = failover_rows(found, events)
-    rows = {
-        gold_tables.BROKER_SETS.name: broker_set_rows(changes),
-        gold_tables.ELECTIONS.name: election_rows(changes),
-        gold_tables.REFUSED_COMMANDS.name: refused_rows(changes),
+    return {
         gold_tables.FAILOVERS.name: failovers,
         gold_tables.MESSAGES_AT_RISK.name: at_risk_rows(found, failovers),
         gold_tables.AVAILABILITY.name: availability_rows(found, failovers, until_ms),
-        **spans,
     }
-    still_open = {name: _still_open(name, carry.open_rows.get(name, ()), spans[name]) for name in spans}
-    return rows, Carry(still_open, found)
 
 
 def _still_open(name: str, before: Sequence[Row], touched: Sequence[Row]) -> list[Row]:
-    key = gold_tables.GOLD_BY_NAME[name].key
+    key = GOLD_BY_NAME[name].key
     merged = {tuple(row[column] for column in key): row for row in (*before, *touched)}
     return [row for row in merged.values() if row["to_offset"] is None]

@@ -11,12 +11,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import pyarrow as pa
 import pyarrow.compute as pc
-from deltalake.exceptions import DeltaError
 
 from events.topics import COMMANDS_TOPIC
-from lakehouse.delta_tables import milliseconds, open_table, own_rows, read
+from lakehouse.delta_tables import count_rows, milliseconds, open_table, read
 from lakehouse.errors import LakehouseError
 from lakehouse.gold_failovers import EVENT_KINDS, Events
 from lakehouse.gold_fold import Published, Record, published_of
@@ -74,7 +72,7 @@ def failover_events(lake: Lake) -> dict[str, Events]:
 
 def count_events(lake: Lake) -> int:
     """How many broker events of these kinds have landed; these tables only grow."""
-    return sum(_count(lake, table.name) for table in EVENT_TABLES)
+    return sum(count_rows(lake, table) for table in EVENT_TABLES)
 
 
 def versions(lake: Lake) -> tuple[int, ...]:
@@ -84,17 +82,6 @@ def versions(lake: Lake) -> tuple[int, ...]:
 
 def _rows(lake: Lake, kind: str) -> list[dict[str, Any]]:
     return read(lake, BY_NAME[f"silver/{kind}"]).to_pylist()
-
-
-def _count(lake: Lake, name: str) -> int:
-    """From the files' own footers: no row is read."""
-    own = None
-    for column, _, value in own_rows(lake):
-        own = pc.field(column) == value
-    try:
-        return int(open_table(lake, BY_NAME[name]).to_pyarrow_dataset().count_rows(filter=own))
-    except (DeltaError, OSError, pa.ArrowException) as error:
-        raise LakehouseError(f"table {name} cannot be read: {error}") from error
 
 
 def _commands(lake: Lake, after: int, last: int) -> list[Record]:

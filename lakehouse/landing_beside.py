@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 
-from events.topics import TOPICS
+from events.topics import TOPIC_NAMES
 from lakehouse import lake_check, landing_metrics, log_probe, maintain
 from lakehouse.activity import Activity
 from lakehouse.commit_lock import CommitLocks
@@ -27,7 +27,6 @@ log = logging.getLogger(__name__)
 
 WATCH_EVERY_S = 5.0
 STOP_WAIT_S = 10.0
-TOPIC_NAMES = tuple(spec.name for spec in TOPICS)
 
 
 @contextmanager

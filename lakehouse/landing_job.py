@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from events.topics import TOPICS
+from events.topics import TOPIC_NAMES
 from lakehouse import delta_tables, log_probe, writer_lock
 from lakehouse.checkpoint import finished_offsets
 from lakehouse.commit_lock import LOCK_FOLDER, CommitLocks
@@ -37,13 +37,12 @@ from lakehouse.landing_beside import beside
 from lakehouse.lander import DETAILS, FIRST, Lander
 from lakehouse.late_schemas import LateSchemas
 from lakehouse.maintain import lake_locks
-from lakehouse.session import build_session, stop_session
+from lakehouse.session import build_session, java_errors, stop_session, wait_for_executors
 from lakehouse.status import StatusFile
 from lakehouse.tables import BRONZE, DECISIONS
 
 log = logging.getLogger(__name__)
 
-TOPIC_NAMES = tuple(spec.name for spec in TOPICS)
 OWN_LOCK = ".landing.lock"
 """In the job's local folder: the status file and the checkpoint are one job's."""
 WATCH_S = 0.2
@@ -156,9 +155,11 @@ def _land_in(
     spark = build_session(config.spark_settings(scratch), "regent-land", inherited_fds=inherited)
     try:
         tell(f"Spark is up after {time.monotonic() - began:.1f} s")
-        if config.spark_master is None:  # Executors elsewhere do not see this folder.
+        if config.spark_master is None:
             tell("warming up")
             _warm_up(spark, scratch)
+        elif not wait_for_executors(spark, stop.is_set, tell):  # Executors elsewhere do not see the folder of a warm-up.
+            return
         if _cluster_of_log(config, stop, tell) is None:
             return
         lander = Lander(lake, status, locks, LateSchemas(config.schemas_dirs))
@@ -172,6 +173,8 @@ def _land_in(
         tell("starting queries")
         with beside(config, lake, locks, status):
             _run_queries(spark, config, lander, status, stop, began)
+    except java_errors() as error:
+        raise LakehouseError(str(error)) from error
     finally:
         tell("stopping Spark")
         stop_session(spark)

@@ -10,13 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 
-import deltalake
 import pyarrow as pa
-from deltalake.exceptions import DeltaError
 
 from events.topics import COMMANDS_TOPIC
 from lakehouse.columns import Column
-from lakehouse.delta_tables import ensure_tables, read
+from lakehouse.delta_tables import append_rows, ensure_tables, read
 from lakehouse.errors import LakehouseError, NotLanded
 from lakehouse.lake import Lake
 from lakehouse.proof_plan import Piece
@@ -96,11 +94,5 @@ def keep(lake: Lake, size: int, pieces: Iterable[Piece], packed: Mapping[int, by
     ]
     if not rows:
         return
-    try:
-        ensure_tables(lake, (PROVEN,))
-        deltalake.write_deltalake(
-            lake.uri(PROVEN), pa.Table.from_pylist(rows, schema=PROVEN.schema), mode="append",
-            storage_options=dict(lake.storage_options) or None,
-        )  # fmt: skip
-    except (DeltaError, OSError, pa.ArrowException) as error:
-        raise LakehouseError(f"table {PROVEN.name} cannot be written: {error}") from error
+    ensure_tables(lake, (PROVEN,))
+    append_rows(lake, PROVEN, rows)

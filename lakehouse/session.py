@@ -10,7 +10,8 @@ import logging
 import os
 import shutil
 import sys
-from collections.abc import Mapping, Sequence
+import threading
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,10 @@ from typing import Any
 from lakehouse.errors import LakehouseError
 
 PROJECT_ROOT = Path(__file__).resolve().parent.parent
+# A cluster with room starts an executor within a few seconds.
+PATIENCE_S = 10.0
+POLL_S = 0.2
+ERROR_CHARS_MAX = 200
 JAR_NAMES_NEEDED = ("delta-spark_", "delta-storage", "spark-sql-kafka")
 
 JAVA_OPTIONS = (
@@ -45,6 +50,14 @@ SMALL_COMMIT_OPTIONS = {
 _LOCAL = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
 
 
+# The local file system of Hadoop adds a checksum file to each file: two writes more in
+# every commit, and a flipped byte would be reported as a file instead of as an offset.
+_NO_CHECKSUM_FILES = {
+    "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
+    "spark.hadoop.fs.AbstractFileSystem.file.impl": "org.apache.hadoop.fs.local.RawLocalFs",
+}
+
+
 @dataclass(frozen=True, slots=True)
 class SparkSettings:
     """What a session needs from its surroundings."""
@@ -66,6 +79,8 @@ class SparkSettings:
     """Settings of Spark that win over ours."""
     packages: tuple[str, ...] = ()
     """Maven coordinates that Spark fetches at its start."""
+    object_store: bool = False
+    """It is written to, through one of Hadoop's file systems: these buffer in Hadoop's own local one and take no other."""
 
 
 def build_session(
@@ -80,10 +95,9 @@ def build_session(
     jars = _jars(settings.jars_dir)
     _prepare_environment(settings)
     # Imported here: a query that needs no Spark must not pay for it.
-    from pyspark import SparkConf, SparkContext
+    from pyspark import SparkConf
     from pyspark.errors import PySparkException
     from pyspark.java_gateway import launch_gateway
-    from pyspark.sql import SparkSession
 
     # At INFO it tells of every callback, several a second.
     logging.getLogger("py4j").setLevel(logging.WARNING)
@@ -105,8 +119,69 @@ def build_session(
     finally:
         if log is not None:
             log.close()
-    context = SparkContext(gateway=gateway, conf=conf)
-    return SparkSession(context)
+    return _session(gateway, conf, settings)
+
+
+def _session(gateway: Any, conf: Any, settings: SparkSettings) -> Any:
+    from pyspark import SparkContext
+    from pyspark.sql import SparkSession
+
+    context = None
+    try:
+        context = SparkContext(gateway=gateway, conf=conf)
+        return SparkSession(context)
+    except Exception as error:  # Java's own, or that Java has ended: a master that is away stops the context after a minute.
+        told = _no_session(settings, error)
+        if context is not None:
+            context.stop()
+        _end_java(gateway)
+        raise LakehouseError(told) from error
+
+
+def wait_for_executors(spark: Any, stopped: Callable[[], bool], tell: Callable[[str], None]) -> bool:
+    """
+    Run a task somewhere in the cluster and return True, or False when `stopped()` came first.
+
+    Without a free executor Spark waits for ever and does not say so; here it is told. Raises what the task raised.
+    """
+    ended: list[BaseException | None] = []
+    thread = threading.Thread(target=lambda: ended.append(_trouble_of(spark)), daemon=True, name="first-task")
+    thread.start()
+    thread.join(PATIENCE_S)
+    if thread.is_alive():
+        tell(f"waiting for an executor of {spark.sparkContext.master}: has it cores and memory to spare?")
+    while thread.is_alive():
+        if stopped():
+            return False
+        thread.join(POLL_S)
+    if ended[0] is not None:
+        raise ended[0]
+    return True
+
+
+def _trouble_of(spark: Any) -> BaseException | None:
+    try:
+        spark.range(1).count()
+    except Exception as error:
+        return error
+    return None
+
+
+def _no_session(settings: SparkSettings, error: Exception) -> str:
+    where = f"; see {settings.jvm_log}" if settings.jvm_log else ""
+    try:
+        reason = " ".join(str(error).split())[:ERROR_CHARS_MAX]
+    except OSError:  # The words were Java's, and it has ended.
+        reason = type(error).__name__
+    return f"no Spark at {settings.master or 'this machine'}{where}: is it reached, and is it of this release's version? Spark says: {reason}"
+
+
+def java_errors() -> tuple[type[Exception], ...]:
+    """Errors whose text Java holds: it must be taken before the session is stopped."""
+    from py4j.protocol import Py4JJavaError
+    from pyspark.errors import PySparkException
+
+    return Py4JJavaError, PySparkException
 
 
 def stop_session(spark: Any) -> None:
@@ -114,10 +189,15 @@ def stop_session(spark: Any) -> None:
     from pyspark import SparkContext
 
     gateway = SparkContext._gateway
-    process = getattr(gateway, "proc", None)
     spark.stop()
-    if gateway is None:
-        return
+    if gateway is not None:
+        _end_java(gateway)
+
+
+def _end_java(gateway: Any) -> None:
+    from pyspark import SparkContext
+
+    process = getattr(gateway, "proc", None)
     gateway.shutdown()
     SparkContext._gateway = None
     SparkContext._jvm = None
@@ -166,8 +246,9 @@ def options_of(settings: SparkSettings, jars: Sequence[str], app_name: str) -> d
     return {
         **small,
         **packages,
-        # Executors elsewhere have folders of their own.
-        **({**_LOCAL, "spark.local.dir": scratch} if settings.master is None else {}),
+        **({} if settings.object_store else _NO_CHECKSUM_FILES),
+        # Executors elsewhere have folders of their own; a standalone cluster would give all its cores to who comes first.
+        **({**_LOCAL, "spark.local.dir": scratch} if settings.master is None else {"spark.cores.max": str(settings.cores)}),
         "spark.master": settings.master or f"local[{settings.cores}]",
         "spark.app.name": app_name,
         "spark.jars": ",".join(jars),
@@ -176,10 +257,6 @@ def options_of(settings: SparkSettings, jars: Sequence[str], app_name: str) -> d
         "spark.driver.memory": settings.driver_memory,
         "spark.driver.extraJavaOptions": " ".join((*JAVA_OPTIONS, f"-Djava.io.tmpdir={scratch}")),
         "spark.sql.warehouse.dir": f"{scratch}/warehouse",
-        # The local file system of Hadoop adds a checksum file to each file: two writes more in
-        # every commit, and a flipped byte would be reported as a file instead of as an offset.
-        "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
-        "spark.hadoop.fs.AbstractFileSystem.file.impl": "org.apache.hadoop.fs.local.RawLocalFs",
         "spark.scheduler.mode": "FAIR",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",

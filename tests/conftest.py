@@ -1,12 +1,14 @@
-"""Fixtures that every test folder may use: a real Kafka for the session."""
+"""Fixtures that every test folder may use: a real Kafka and a Spark session for the whole run."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
 from infra.kafka_server import LocalKafka
+from tests.support.spark_session import shared_session, stop_shared_session
 
 
 @pytest.fixture(scope="session")
@@ -14,3 +16,10 @@ def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalKafka]:
     """One Kafka node for the whole session. Use topic names of your own: tests share it."""
     with LocalKafka(tmp_path_factory.mktemp("kafka")) as running:
         yield running
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[Any]:
+    """The Spark session of the run; at its end it is stopped."""
+    yield shared_session()
+    stop_shared_session()

@@ -131,7 +131,7 @@ class QueueFollower:
         piece, self._under_way = self._under_way, None
         if made is None:
             again = self._store.dispatcher.next_piece(self._store.confirm_offset)
-            return again is not None and self._make_here(again)
+            return again is None or self._make_here(again)  # None: the log was cut, what is left of it is short
         return self._take(piece, made)
 
     def _take(self, piece: Piece, made: EntryRuns) -> bool:

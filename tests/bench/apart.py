@@ -36,25 +36,39 @@ def apart(function: Callable[..., Any], *arguments: Any) -> Any:
         return result()
 
 
-@contextmanager
-def running(function: Callable[..., Any], *arguments: Any) -> Iterator[Callable[[], Any]]:
-    """The function at work in a fresh process; call what is given for its result. Killed at the end if still there."""
-    ours, theirs = SPAWN.Pipe()
-    child = SPAWN.Process(target=_work, args=(theirs, function, arguments), daemon=True)
-    child.start()
-    theirs.close()
+class Running:
+    """A function at work in a process of its own; call it for its result."""
 
-    def result() -> Any:
+    def __init__(self, name: str, link: Connection) -> None:
+        self._name, self._link = name, link
+
+    @property
+    def is_done(self) -> bool:
+        """Whether its result is there, or will never come."""
+        return self._link.poll()
+
+    def __call__(self, within_s: float | None = None) -> Any:
+        """The result. ChildFailed when the function raised, died, or takes longer."""
+        if not self._link.poll(within_s):
+            raise ChildFailed(f"{self._name} gave no result within {within_s:.0f} s")
         try:
-            ok, value = ours.recv()
+            ok, value = self._link.recv()
         except EOFError:
-            raise ChildFailed(f"{function.__name__} ended without a result") from None
+            raise ChildFailed(f"{self._name} ended without a result") from None
         if not ok:
             raise ChildFailed(value)
         return value
 
+
+@contextmanager
+def running(function: Callable[..., Any], *arguments: Any) -> Iterator[Running]:
+    """The function at work in a fresh process, killed at the end if still there."""
+    ours, theirs = SPAWN.Pipe()
+    child = SPAWN.Process(target=_work, args=(theirs, function, arguments), daemon=True)
+    child.start()
+    theirs.close()
     try:
-        yield result
+        yield Running(function.__name__, ours)
     finally:
         if child.is_alive():
             child.join(0.5)

@@ -20,6 +20,7 @@ from infra.data_folder import DataFolder
 from infra.demo.cluster import DemoCluster, SetView
 from tests.bench.calls import Call, is_calm
 from tests.bench.sender import CallLog
+from tests.support.local_cluster import descendants, starting
 
 ROOT = Path(__file__).resolve().parents[2]
 POLL_S = 0.02
@@ -50,11 +51,14 @@ class BenchCluster:
         self._regent("up", "--detach", *flags, limit_s=UP_WITHIN_S)
 
     def down(self) -> None:
-        """Stop it; paused processes too. Never raises."""
+        """Stop it; paused processes too, and what an interrupted `up` was about to start. Never raises."""
         try:
             self._regent("down", limit_s=DOWN_WITHIN_S)
         except BenchFailed as failed:
             self.say(str(failed))
+        for pid in starting(self.folder.root):
+            for one in (pid, *descendants(pid)):
+                children.kill_group(one)
 
     def _regent(self, verb: str, *flags: str, limit_s: float) -> None:
         command = [sys.executable, "-m", "infra", verb, "--dir", str(self.folder.root), *flags]

@@ -19,6 +19,8 @@ from tests.support.generated_history import GeneratedHistory
 
 QUEUE_RECORDS = 200_000
 FLUSH_S = 120.0
+NOW = 0
+"""As a timestamp: the producer's own moment."""
 
 
 @dataclass
@@ -29,13 +31,16 @@ class HistoryLog:
     history: GeneratedHistory
     written: int = 0
     """Commands so far."""
-    _outcomes: Iterator[tuple[int, bytes]] = field(init=False)
+    own_times: bool = False
+    """Records bear the history's timestamps instead of those of the moment."""
+    _outcomes: Iterator[tuple[int, int, bytes]] = field(init=False)
     _events: Iterator[tuple[int, int, bytes]] = field(init=False)
 
     def __post_init__(self) -> None:
         settings = {**PRODUCER_SETTINGS, **self.kafka, "linger.ms": 5, "queue.buffering.max.messages": QUEUE_RECORDS}
         self._producer = Producer(settings)
-        self._outcomes = ((_about(data), data) for data in self.history.outcomes)
+        timed = zip(self.history.outcomes_ms, self.history.outcomes, strict=True)
+        self._outcomes = ((_about(data), at_ms, data) for at_ms, data in timed)
         events = [
             (at_ms, partition, data)
             for partition, (times, values) in enumerate(zip(self.history.events_ms, self.history.events, strict=True))
@@ -70,19 +75,19 @@ class HistoryLog:
 
     def _one(self, events: bool) -> None:
         offset, until_ms = self.written, self.history.commands_ms[self.written]
-        self._produce(COMMANDS_TOPIC, self.history.commands[offset], 0)
+        self._produce(COMMANDS_TOPIC, self.history.commands[offset], 0, until_ms)
         self.written += 1
         while self._next_outcome is not None and self._next_outcome[0] <= offset:
-            self._produce(OUTCOMES_TOPIC, self._next_outcome[1], 0)
+            self._produce(OUTCOMES_TOPIC, self._next_outcome[2], 0, self._next_outcome[1])
             self._next_outcome = next(self._outcomes, None)
         while events and self._next_event is not None and self._next_event[0] <= until_ms:
-            self._produce(BROKER_EVENTS_TOPIC, self._next_event[2], self._next_event[1])
+            self._produce(BROKER_EVENTS_TOPIC, self._next_event[2], self._next_event[1], self._next_event[0])
             self._next_event = next(self._events, None)
 
-    def _produce(self, topic: str, data: bytes, partition: int) -> None:
+    def _produce(self, topic: str, data: bytes, partition: int, at_ms: int) -> None:
         while True:
             try:
-                self._producer.produce(topic, data, partition=partition)
+                self._producer.produce(topic, data, partition=partition, timestamp=at_ms if self.own_times else NOW)
                 self._producer.poll(0)
                 return
             except BufferError:

@@ -177,6 +177,8 @@ def paced(address: tuple[str, int], frames: Sequence[bytes], per_s: float, good_
             wait_s = began + sent / per_s - time.perf_counter() if sent < len(frames) else SILENCE_S
             if select.select([link], [], [], max(0.0, wait_s))[0]:
                 link.sendall(clock.answered(answers.feed(_received(link, len(clock.delays_ms))), good_code))
+            elif sent == len(frames):
+                raise TimeoutError(f"silence after {len(clock.delays_ms)} answers")
         return clock.load(time.perf_counter() - began)
 
 

@@ -4,7 +4,7 @@ Responsible for: choosing rows, running them one after the other, stopping every
 Refuses to know how a figure is measured.
 
 Exit codes: 0 every required floor holds; 1 one is broken, or a required row failed; 2 wrong usage, or a required row
-cannot be measured on this machine.
+cannot be measured on this machine; 130 it was interrupted, and nothing of it runs any more.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ import json
 import os
 import platform
 import shutil
-import signal
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -31,6 +30,7 @@ from tests.bench.cluster import BenchFailed  # noqa: E402
 from tests.bench.figure import Figure, exit_code  # noqa: E402
 from tests.bench.registry import ROWS  # noqa: E402
 from tests.bench.run_context import Bench, Row  # noqa: E402
+from tests.support.interruptible import interruptible, uninterruptible  # noqa: E402
 
 EXIT_BROKEN, EXIT_USAGE, EXIT_INTERRUPTED = 1, 2, 130
 
@@ -71,7 +71,7 @@ def run(rows: Sequence[Row], keep: bool, minutes: float, share: float) -> tuple[
             figures += found
         return figures, bench.seconds, failed
     finally:
-        signal.signal(signal.SIGINT, signal.SIG_IGN)  # a second Ctrl-C must not leave a cluster behind
+        uninterruptible()  # a second Ctrl-C must not leave a cluster behind
         bench.quiet()
         if keep or failed:
             bench.say(f"kept: {work}")
@@ -100,7 +100,7 @@ def main(arguments: Sequence[str]) -> int:
     if options.list:
         print("\n".join(f"{row.name:20s} {row.meaning}" for row in ROWS))
         return 0
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    interruptible()
     try:
         rows = chosen(options.only, options.long)
         figures, seconds, failed = run(rows, options.keep, options.minutes, options.share)

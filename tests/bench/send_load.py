@@ -6,6 +6,7 @@ Every function makes its frames first and starts its clock then. Refuses to know
 from __future__ import annotations
 
 import time
+from collections import Counter
 from dataclasses import dataclass
 
 from brokers.remoting import codec
@@ -83,13 +84,14 @@ def send_paced(address: tuple[str, int], count: int, per_s: float) -> pipelined.
     return pipelined.paced(address, frames(count), per_s, again_code=ResponseCode.SYSTEM_BUSY)
 
 
-def send_steadily(address: tuple[str, int], per_s: float, seconds: float) -> dict[int, int]:
-    """So many a second for a long time, in pieces; answers by code other than 0."""
-    bad: dict[int, int] = {}
-    for _ in range(max(1, round(seconds / PIECE_S))):
-        for code, count in pipelined.paced(address, frames(round(per_s * min(seconds, PIECE_S))), per_s).bad.items():
-            bad[code] = bad.get(code, 0) + count
-    return bad
+def send_steadily(address: tuple[str, int], per_s: float, seconds: float) -> pipelined.Load:
+    """So many a second for a long time, in pieces; a broker that is slower gets fewer, the end is that of the time."""
+    began, answered, bad = time.perf_counter(), 0, Counter[int]()
+    while (passed_s := time.perf_counter() - began) < seconds:
+        piece = pipelined.paced(address, frames(max(1, round(per_s * min(seconds - passed_s, PIECE_S)))), per_s)
+        answered += piece.answered
+        bad.update(piece.bad)
+    return pipelined.Load(answered, passed_s, dict(bad))
 
 
 def send_alone(address: tuple[str, int], count: int) -> list[float]:

@@ -19,7 +19,6 @@ import argparse
 import json
 import os
 import shutil
-import signal
 import sys
 import tempfile
 import time
@@ -40,6 +39,7 @@ from tests.chaos.line import Line  # noqa: E402
 from tests.chaos.progress import Progress  # noqa: E402
 from tests.chaos.stage import RATE, SEND_TIMEOUT_MS  # noqa: E402
 from tests.chaos.verdict import HEAD, Row  # noqa: E402
+from tests.support.interruptible import interruptible  # noqa: E402
 
 BROKERS, CONTROL, LANDING = "brokers", "control", "landing"
 ABOUT = {
@@ -143,18 +143,6 @@ def play(
         report.problems += [problem] if problem else []
     if landings:
         landing_run.play_landing(landings, home, flags.runs, report.rows[LANDING], progress)
-
-
-def interruptible() -> None:
-    """Ctrl-C, or to be asked to end, once: everything that was started ends too, and no second one stops that."""
-
-    def interrupt(number: int, frame: object) -> None:
-        for one in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(one, lambda number, frame: None)  # not SIG_IGN: that one is inherited
-        raise KeyboardInterrupt
-
-    for one in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(one, interrupt)
 
 
 def main(words: Sequence[str] | None = None) -> int:

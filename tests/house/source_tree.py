@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import os
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -22,12 +23,29 @@ def modules(*packages: str) -> list[Path]:
 @cache
 def tree(path: Path) -> ast.Module:
     """The parsed module."""
-    return ast.parse((ROOT / path).read_text(encoding="utf-8"), filename=str(path))
+    return ast.parse(text(path), filename=str(path))
 
 
-def imports(path: Path) -> Iterator[str]:
+@cache
+def nodes(path: Path) -> tuple[ast.AST, ...]:
+    """All nodes of the module, walked through once for all tests."""
+    return tuple(ast.walk(tree(path)))
+
+
+@cache
+def text(path: Path) -> str:
+    """A file as it stands."""
+    return (ROOT / path).read_text(encoding="utf-8")
+
+
+@cache
+def imports(path: Path) -> tuple[str, ...]:
     """Dotted names of what a module imports, anywhere in it; `from a import b` gives a.b."""
-    for node in ast.walk(tree(path)):
+    return tuple(_imported(path))
+
+
+def _imported(path: Path) -> Iterator[str]:
+    for node in nodes(path):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module and node.level == 0:
@@ -38,18 +56,19 @@ def imports(path: Path) -> Iterator[str]:
 
 def functions(path: Path) -> Iterator[tuple[str, int]]:
     """Each function with its number of lines."""
-    for node in ast.walk(tree(path)):
+    for node in nodes(path):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             yield node.name, (node.end_lineno or node.lineno) - node.lineno + 1
 
 
-def text_files() -> list[Path]:
+@cache
+def text_files() -> tuple[Path, ...]:
     """Every file of the project that a person wrote, relative to the root."""
     skipped = {".git", ".venv", ".hypothesis", ".pytest_cache", "__pycache__", ".regent", "build"}
     endings = {".py", ".md", ".toml", ".lock", ".in", ".avsc", ".json", ".java", ".xml", ".sh", ""}
     found = []
-    for path in sorted(ROOT.rglob("*")):
-        relative = path.relative_to(ROOT)
-        if path.is_file() and path.suffix in endings and not skipped & set(relative.parts) and ".egg-info" not in str(relative):
-            found.append(relative)
-    return found
+    for folder, folders, names in os.walk(ROOT):
+        # an environment holds ten thousand files: not even looked into
+        folders[:] = [name for name in folders if name not in skipped and not name.endswith(".egg-info")]
+        found += [Path(folder, name) for name in names if name not in skipped and Path(name).suffix in endings]
+    return tuple(sorted(path.relative_to(ROOT) for path in found if path.is_file()))

@@ -1,4 +1,4 @@
-"""README and ARCHITECTURE name what there is: every verb of the command line and of make, every package."""
+"""The documents name what there is: every verb of the command line and of make, every package."""
 
 from __future__ import annotations
 
@@ -12,6 +12,10 @@ from infra.cli_controller import SUBVERBS
 
 README = ROOT / "README.md"
 ARCHITECTURE = ROOT / "ARCHITECTURE.md"
+OPERATING = ROOT / "OPERATING.md"
+LAKE = ROOT / "LAKE.md"
+TESTING = ROOT / "tests" / "README.md"
+DOCUMENTS = (README, ARCHITECTURE, OPERATING, LAKE, TESTING)
 
 
 @pytest.mark.parametrize("verb", VERBS)
@@ -20,8 +24,8 @@ def test_the_readme_names_every_command(verb: str) -> None:
 
 
 @pytest.mark.parametrize("verb", SUBVERBS)
-def test_the_readme_names_every_verb_for_running_controllers(verb: str) -> None:
-    assert re.search(rf"regent controller {verb}\b", README.read_text(encoding="utf-8"))
+def test_the_operators_document_names_every_verb_for_running_controllers(verb: str) -> None:
+    assert re.search(rf"regent controller {verb}\b", OPERATING.read_text(encoding="utf-8"))
 
 
 def test_the_readme_names_every_verb_of_make() -> None:
@@ -33,7 +37,7 @@ def test_the_readme_names_every_verb_of_make() -> None:
 
 def test_the_documents_name_only_commands_that_exist() -> None:
     named = set()
-    for path in (README, ARCHITECTURE):
+    for path in DOCUMENTS:
         named |= set(re.findall(r"`regent ([a-z-]+)", path.read_text(encoding="utf-8")))
         named |= set(re.findall(r"^\s*(?:\$ )?regent ([a-z-]+)", path.read_text(encoding="utf-8"), re.MULTILINE))
     assert named <= set(VERBS), named - set(VERBS)
@@ -51,6 +55,16 @@ def test_the_architecture_gives_a_reason_for_every_dependency() -> None:
 
 
 def test_each_document_has_one_title() -> None:
-    for path in (README, ARCHITECTURE):
+    for path in DOCUMENTS:
         text = re.sub(r"```.*?```", "", path.read_text(encoding="utf-8"), flags=re.DOTALL)
         assert len(re.findall(r"^# ", text, re.MULTILINE)) == 1, path
+
+
+def test_what_the_documents_point_to_is_there() -> None:
+    for path in DOCUMENTS:
+        for name, anchor in re.findall(r"\]\(([\w./-]+\.md)(?:#([\w-]+))?\)", path.read_text(encoding="utf-8")):
+            target = path.parent / name
+            assert target.is_file(), (path, name)
+            titles = re.findall(r"^#+ (.*)$", target.read_text(encoding="utf-8"), re.MULTILINE)
+            slugs = {re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in titles}
+            assert not anchor or anchor in slugs, (path, anchor)

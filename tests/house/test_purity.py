@@ -9,7 +9,7 @@ import ast
 from pathlib import Path
 
 import pytest
-from source_tree import ROOT, imports, modules, tree
+from source_tree import ROOT, imports, modules, nodes
 
 FORBIDDEN = {
     "aiokafka", "asyncio", "concurrent", "confluent_kafka", "faust", "logging", "multiprocessing", "os", "pathlib",
@@ -81,7 +81,7 @@ def test_a_pure_module_imports_nothing_that_touches_the_world(path: Path) -> Non
 @pytest.mark.parametrize("path", PURE, ids=str)
 def test_a_pure_module_asks_no_clock(path: Path) -> None:
     asked = [
-        node.attr for node in ast.walk(tree(path))
+        node.attr for node in nodes(path)
         if isinstance(node, ast.Attribute) and node.attr in ("now", "utcnow", "today", "uuid1", "uuid4")
     ]
     assert not asked, f"{path} uses {asked}"

@@ -54,6 +54,7 @@ def trees() -> dict[str, ast.Module]:
     return {path.relative_to(SIMULATION).as_posix(): ast.parse(path.read_text("utf-8")) for path in FILES}
 
 
+@cache
 def imported_names() -> set[tuple[str, str]]:
     found = set()
     for name, tree in trees().items():

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 from pathlib import Path
 
 import pytest
-from source_tree import ROOT, functions, modules
+from source_tree import ROOT, functions, modules, text, tree
 
 MODULE_LINES_MAX = 300
 FUNCTION_LINES_MAX = 40
@@ -19,7 +20,7 @@ LARGE_FUNCTIONS: dict[str, int] = {
 
 @pytest.mark.parametrize("path", modules(), ids=str)
 def test_a_module_is_no_longer_than_allowed(path: Path) -> None:
-    lines = (ROOT / path).read_text(encoding="utf-8").count("\n")
+    lines = text(path).count("\n")
     assert lines <= LARGE_MODULES.get(str(path), MODULE_LINES_MAX), f"{path} has {lines} lines: split it by meaning"
 
 
@@ -35,7 +36,7 @@ def test_a_function_is_no_longer_than_allowed(path: Path) -> None:
 def test_ratchets_are_still_needed() -> None:
     shrunk = [
         path for path in LARGE_MODULES
-        if not (ROOT / path).exists() or (ROOT / path).read_text(encoding="utf-8").count("\n") <= MODULE_LINES_MAX
+        if not (ROOT / path).exists() or text(Path(path)).count("\n") <= MODULE_LINES_MAX
     ]
     known = {f"{path}:{name}": lines for path in modules() for name, lines in functions(path)}
     shrunk += [name for name in LARGE_FUNCTIONS if known.get(name, 0) <= FUNCTION_LINES_MAX]
@@ -44,7 +45,4 @@ def test_ratchets_are_still_needed() -> None:
 
 @pytest.mark.parametrize("path", modules(), ids=str)
 def test_a_module_says_what_it_is_for(path: Path) -> None:
-    from source_tree import tree
-    import ast
-
     assert ast.get_docstring(tree(path)), f"{path} has no docstring"

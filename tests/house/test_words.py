@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
-from source_tree import ROOT, modules, text_files
+from source_tree import modules, text, text_files
 
 # file or folder names that say nothing
 BANNED_NAMES = {"utils", "util", "helpers", "helper", "common", "manager", "misc", "base", "impl"}
@@ -33,14 +33,13 @@ def test_texts_hold_no_banned_words(pattern: str) -> None:
         if str(path) in FREE or path.suffix in (".lock", ".json"):
             continue
         try:
-            text = (ROOT / path).read_text(encoding="utf-8").replace(SCHEDULE, "")
+            written = text(path).replace(SCHEDULE, "")
         except UnicodeDecodeError:
             continue
-        found += [f"{path}:{text[: m.start()].count(chr(10)) + 1} {m.group()}" for m in re.finditer(pattern, text)]
+        found += [f"{path}:{written[: m.start()].count(chr(10)) + 1} {m.group()}" for m in re.finditer(pattern, written)]
     assert not found, f"{found}: {BANNED_TEXT[pattern]}"
 
 
 @pytest.mark.parametrize("path", modules("schemas", "events", "processors", "brokers", "lakehouse"), ids=str)
 def test_only_the_command_line_prints(path: Path) -> None:
-    source = (ROOT / path).read_text(encoding="utf-8")
-    assert not re.search(r"^\s*print\(", source, re.MULTILINE), "log it: stdout belongs to the command line"
+    assert not re.search(r"^\s*print\(", text(path), re.MULTILINE), "log it: stdout belongs to the command line"

@@ -1,4 +1,4 @@
-"""Fixtures of the tests that run brokers without Kafka: the controller's part is scripted."""
+"""Fixtures of the tests that run brokers without Kafka, where the controller's part is scripted, and of those that need one for themselves."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from collections.abc import AsyncIterator
 import pytest
 
 from brokers.remoting.client import RemotingClient
+from infra.kafka_server import LocalKafka
+from tests.support.kafka_topics import emptied
 from tests.support.scripted_controller import ScriptedController
 
 
@@ -23,3 +25,9 @@ async def client() -> AsyncIterator[RemotingClient]:
     made = RemotingClient()
     yield made
     await made.close()
+
+
+@pytest.fixture(scope="module")
+def own_kafka(kafka: LocalKafka) -> LocalKafka:
+    """Topics of a controller have fixed names: one module after the other has the Kafka of the run, without the topics of the last."""
+    return emptied(kafka)

@@ -10,7 +10,6 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -26,19 +25,13 @@ from lakehouse.gold_merge import merge_rows
 from lakehouse.lake import Lake
 from tests.support.control_history import CLUSTER, NAME
 from tests.support.landed_log import BEGAN_MS, Record, command_records, event_records, lake_in, land, outcome_records
-from tests.support.spark_session import shared_session, stop_shared_session
+from tests.support.spark_session import shared_session
 from tests.unit.lakehouse.gold_cases import failed_over
 
 pytestmark = [pytest.mark.spark, pytest.mark.processes, pytest.mark.timeout(600)]
 
 REPORTS, FIRST = 40, 25
 SECOND_MS = 1000
-
-
-@pytest.fixture
-def session() -> Iterator[Any]:
-    yield shared_session()
-    stop_shared_session()
 
 
 def landed(lake: Lake, reports: int) -> None:
@@ -66,14 +59,14 @@ def die_after_merging(lake: Lake) -> None:
     job_of(lake, shared_session(), merge=merge).step()
 
 
-def test_killed_after_merging_nothing_is_lost_and_nothing_counted_twice(tmp_path: Path, session: Any) -> None:
+def test_killed_after_merging_nothing_is_lost_and_nothing_counted_twice(tmp_path: Path, spark: Any) -> None:
     lake = lake_in(tmp_path)
     landed(lake, FIRST)
     child = subprocess.run([sys.executable, "-m", "tests.integration.test_aggregates", lake.root], capture_output=True, text=True, check=False, cwd=Path(__file__).parents[2])
     assert child.returncode == -signal.SIGKILL, child.stderr
     merged = read(lake, REPLICA_LAG).to_pylist()
     assert sum(row["fell_behind"] for row in merged) == REPORTS
-    found = job_of(lake, session).step()
+    found = job_of(lake, spark).step()
     assert found is not None and [(one.aggregate, one.counted, one.late) for one in found] == [
         (FAILOVER_RATES.name, 2, 0), (REPLICA_LAG.name, REPORTS, 0),
     ]  # fmt: skip

@@ -21,6 +21,7 @@ from infra import children, jar_store, java, process_status
 from infra.data_folder import DataFolder
 from infra.kafka_server import LocalKafka
 from infra.ports import pick_block
+from tests.support.kafka_topics import delete_topics
 from tests.support.local_cluster import COMMAND, ROOT, regent, wait_until
 
 pytestmark = [pytest.mark.processes]
@@ -280,11 +281,7 @@ class Controller:
 
     def make_topics(self, *, commands_partitions: int = 1, **commands_settings: str) -> None:
         """Make all three anew; the keywords (with _ for .) spoil the command topic."""
-        present = set(self.admin.list_topics(timeout=10).topics)
-        names = [spec.name for spec in topics.TOPICS if spec.name in present]
-        for future in (self.admin.delete_topics(names) if names else {}).values():
-            future.result(20)
-        wait_until(lambda: not set(names) & set(self.admin.list_topics(timeout=10).topics), "the topics are gone")
+        delete_topics(self.admin, {spec.name for spec in topics.TOPICS}.__contains__)
         spoilt = {name.replace("_", "."): value for name, value in commands_settings.items()}
         asked = [
             NewTopic(spec.name, commands_partitions if spec is topics.COMMANDS else spec.partitions, 1,
@@ -313,28 +310,25 @@ class Controller:
 
 
 @pytest.mark.kafka
-def test_topics_with_wrong_settings_and_logs_with_a_hole_stop_a_controller(
-    tmp_path_factory: pytest.TempPathFactory, tmp_path: Path
-) -> None:
-    with LocalKafka(tmp_path_factory.mktemp("kafka")) as kafka:
-        controller = Controller(tmp_path, kafka.bootstrap)
-        controller.make_topics(commands_partitions=2)
-        line = controller.refused()
-        assert re.search("regent.commands: 2 partitions where exactly 1 is needed: make it anew", line), line
+def test_topics_with_wrong_settings_and_logs_with_a_hole_stop_a_controller(own_kafka: LocalKafka, tmp_path: Path) -> None:
+    controller = Controller(tmp_path, own_kafka.bootstrap)
+    controller.make_topics(commands_partitions=2)
+    line = controller.refused()
+    assert re.search("regent.commands: 2 partitions where exactly 1 is needed: make it anew", line), line
 
-        controller.make_topics(retention_ms="1000", cleanup_policy="compact")
-        line = controller.refused()
-        assert re.search("regent.commands: .*retention.ms is 1000, set it to -1", line), line
-        assert re.search("cleanup.policy is compact, set it to delete", line), line
+    controller.make_topics(retention_ms="1000", cleanup_policy="compact")
+    line = controller.refused()
+    assert re.search("regent.commands: .*retention.ms is 1000, set it to -1", line), line
+    assert re.search("cleanup.policy is compact, set it to delete", line), line
 
-        controller.make_topics()
-        controller.run_once()
-        first = TopicPartition(topics.COMMANDS_TOPIC, 0, 1)
-        for future in controller.admin.delete_records([first]).values():
-            future.result(20)
-        line = controller.refused(LOG_IS_BROKEN)
-        assert re.search("regent.commands begins at offset 1: its beginning was deleted; .*restore it", line), line
+    controller.make_topics()
+    controller.run_once()
+    first = TopicPartition(topics.COMMANDS_TOPIC, 0, 1)
+    for future in controller.admin.delete_records([first]).values():
+        future.result(20)
+    line = controller.refused(LOG_IS_BROKEN)
+    assert re.search("regent.commands begins at offset 1: its beginning was deleted; .*restore it", line), line
 
-        controller.make_topics()
-        line = controller.refused(LOG_IS_BROKEN)
-        assert re.search("was cut or made anew; .*restore it.*or, for a new cluster, remove", line), line
+    controller.make_topics()
+    line = controller.refused(LOG_IS_BROKEN)
+    assert re.search("was cut or made anew; .*restore it.*or, for a new cluster, remove", line), line

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import signal
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -18,11 +17,6 @@ from processors.log_reader import LogReader
 from tests.support.controllers import NAMES, WAIT_S, Broker, Controllers
 
 pytestmark = [pytest.mark.kafka, pytest.mark.processes]
-@pytest.fixture(scope="module")
-def own_kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalKafka]:
-    """The topics of a controller have fixed names: a Kafka of their own."""
-    with LocalKafka(tmp_path_factory.mktemp("kafka")) as running:
-        yield running
 
 
 async def settled(asked: Broker, controller: str, body: str, info: RemotingCommand) -> RemotingCommand:

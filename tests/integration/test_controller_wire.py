@@ -120,15 +120,14 @@ def until(condition: Callable[[], bool], what: str, limit_s: float = START_S) ->
 
 
 @pytest.fixture(scope="module")
-def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Controller]:
-    with LocalKafka(tmp_path_factory.mktemp("kafka")) as kafka:
-        controller = Controller(tmp_path_factory.mktemp("controller"), kafka)
-        try:
-            until(lambda: bool(controller.status().get("ready")), "the controller leads")
-            yield controller
-        finally:
-            controller.process.send_signal(signal.SIGTERM)
-            controller.process.wait(30)
+def running(tmp_path_factory: pytest.TempPathFactory, own_kafka: LocalKafka) -> Iterator[Controller]:
+    controller = Controller(tmp_path_factory.mktemp("controller"), own_kafka)
+    try:
+        until(lambda: bool(controller.status().get("ready")), "the controller leads")
+        yield controller
+    finally:
+        controller.process.send_signal(signal.SIGTERM)
+        controller.process.wait(30)
 
 
 @pytest.fixture

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,10 +15,14 @@ from infra.workload.consumer import CORRUPT
 from infra.workload.ledger import compare
 from lakehouse import sql
 from lakehouse.forecast_answer import forecast_of
-from lakehouse.state_at import folder_at
+from tests.equality.comparison import Comparison
+from tests.support.controller_answers import ControllerAnswers
 from tests.support.decision_log import proven_outcomes, wait_published
-from tests.support.landed_topics import land_topics
+from tests.support.lake_questions import KnownLog, questions_about
+from tests.support.landed_topics import land_records, whole_topics
 from tests.support.local_cluster import LocalCluster, wait_until
+from tests.support.table_answers import by_fold, by_proof, by_spark, by_sql
+from tests.support.verb_answers import VerbAnswers
 from tests.support.workload import Workload
 
 pytestmark = [pytest.mark.kafka, pytest.mark.processes]
@@ -113,19 +118,25 @@ def assert_history_is_whole(cluster: LocalCluster, *, elections: int, claims: in
     assert epochs == sorted(set(epochs)) and len(epochs) >= elections, "one master per epoch, epochs only grow"
 
 
-def test_the_tables_tell_what_the_running_controllers_hold(cluster: LocalCluster, tmp_path: Path) -> None:
-    """The history that the failovers left: state, digest and masters, from Delta and from the leader's own answer."""
+@pytest.mark.timeout(600)
+def test_the_tables_tell_what_the_running_controllers_hold(cluster: LocalCluster, spark: Any, tmp_path: Path) -> None:
+    """The history that the failovers left: Spark, the reader without Spark, the running controllers and a fold of the log answer alike."""
     cluster.whole()
     wait_published(cluster)
-    held = ControllerAdmin([one["address"] for one in cluster.processes("controller")]).state()
-    lake = land_topics(tmp_path / "tables", cluster.bootstrap)
-    folder, _ = folder_at(lake, offset=held["applied_offset"])
-    assert (folder.digest.hex(), folder.state.term, folder.state.leader_id) == (held["digest"], held["term"], held["leader"])
-    assert sorted(folder.state.sets) == sorted(held["sets"])
-    rows = sql.ask(lake, "SELECT broker_name, master_broker_id, master_epoch, sync_state_set, sync_state_set_epoch FROM gold.broker_sets").rows
-    assert {row["broker_name"]: list(row.values())[1:] for row in rows.to_pylist()} == {
-        name: [one["master"], one["master_epoch"], one["sync_state_set"], one["sync_state_set_epoch"]] for name, one in held["sets"].items()
-    }
+    controllers = [one["address"] for one in cluster.processes("controller")]
+    records = whole_topics(cluster.bootstrap)
+    log, lake = KnownLog(records), land_records(tmp_path / "tables", records)
+    answers = Comparison(questions_about(log))
+    answers.ask("fold", by_fold(log))
+    answers.ask("controllers", ControllerAnswers(controllers))
+    answers.ask("verbs", VerbAnswers(lake.root))
+    answers.ask("SQL", by_sql(lake))
+    answers.ask("Spark", by_spark(spark, lake))
+    answers.ask("Spark's proof", by_proof(spark, lake))
+    empty = {one.question for one in answers.compared if not one.rows and not one.different}
+    assert answers.is_equal or empty <= {"refusals"} and len(answers.why()) == len(empty), answers.why()
+
+    held = ControllerAdmin(controllers).state()
     for name, one in held["sets"].items():
         [step, *_] = forecast_of(lake, name)["succession"]
         assert step["winner"] in one["sync_state_set"] and step["winner"] != one["master"], "a living member would follow"

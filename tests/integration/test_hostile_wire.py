@@ -110,16 +110,15 @@ class Cluster:
 
 
 @pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    with LocalKafka(tmp_path_factory.mktemp("kafka")) as kafka:
-        made = Cluster(tmp_path_factory.mktemp("hostile"), kafka.bootstrap)
-        try:
-            made.wait_ready()
-            yield made
-            codes = {server.name: children.stop(server.process, 20.0) for server in made.servers.values()}
-            assert codes == dict.fromkeys(made.servers, 0), "each still stops in order"
-        finally:
-            made.close()
+def cluster(tmp_path_factory: pytest.TempPathFactory, own_kafka: LocalKafka) -> Iterator[Cluster]:
+    made = Cluster(tmp_path_factory.mktemp("hostile"), own_kafka.bootstrap)
+    try:
+        made.wait_ready()
+        yield made
+        codes = {server.name: children.stop(server.process, 20.0) for server in made.servers.values()}
+        assert codes == dict.fromkeys(made.servers, 0), "each still stops in order"
+    finally:
+        made.close()
 
 
 @pytest.fixture(params=REMOTING)

@@ -1,53 +1,81 @@
-"""The same question asked of Spark, of the Spark-free reader and of a fold of the log itself: one answer."""
+"""The same question asked of Spark, of the Spark-free reader, of the running controller and of a fold of the log itself: one answer."""
 
 from __future__ import annotations
 
+import json
+import os
+import signal
+import subprocess
+import sys
 from collections.abc import Iterator
-from typing import Any
+from contextlib import contextmanager, suppress
+from pathlib import Path
 
 import pytest
 
-from lakehouse import forecast_answer, sql, sql_spark, state_at
-from lakehouse.lake import Lake
+from lakehouse import forecast_answer, state_at
+from tests.integration.test_chaos_interrupted import end_all, running_below
+from tests.support.controller_answers import HELD
 from tests.support.generated_history import generate
 from tests.support.generated_lake import land_generated
-from tests.support.lake_questions import QUESTIONS, folded, rows_of, truths
-from tests.support.made_gold import bring_up, job_of
-from tests.support.spark_session import shared_session, stop_shared_session
+from tests.support.lake_questions import HEAD, KnownLog, questions_about
+from tests.support.local_cluster import ROOT, wait_until
 
-pytestmark = pytest.mark.spark
-COMMANDS, SETS = 2_000, 8
-HISTORY = generate(COMMANDS, SETS, seed=11)
-
-
-@pytest.fixture(scope="module")
-def lake(tmp_path_factory: pytest.TempPathFactory) -> Lake:
-    """All of the history, and gold up to nothing yet."""
-    return land_generated(tmp_path_factory.mktemp("answers"), HISTORY)
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
+COMMANDS, SETS, SEED = 1_200, 6, 11
+ENDS_WITHIN_S = 120
 
 
-@pytest.fixture(scope="module")
-def spark() -> Iterator[Any]:
-    yield shared_session()
-    stop_shared_session()
+@contextmanager
+def run(folder: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """`make equality` on a small history; everything that it leaves is in the folder."""
+    command = [sys.executable, "tests/equality/run.py", "--commands", str(COMMANDS), "--sets", str(SETS), "--seed", str(SEED), "--json"]
+    with (folder / "said").open("wb") as said, (folder / "told").open("wb") as told:
+        process = subprocess.Popen(command, cwd=ROOT, env={**os.environ, "TMPDIR": str(folder)}, stdout=told, stderr=said, start_new_session=True)
+    try:
+        yield process
+    finally:
+        if process.poll() is None:  # It ends what it has started, if it is let.
+            process.terminate()
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(ENDS_WITHIN_S)
+        end_all(process, folder)
 
 
-def test_one_answer_whoever_is_asked_before_gold_is_made_and_after(lake: Lake, spark: Any) -> None:
-    known = truths(HISTORY)
-    assert len(HISTORY.blows) > 100
-    before = {one.name: rows_of(sql.ask(lake, one.query)) for one in QUESTIONS}
-    assert bring_up(job_of(lake)) == COMMANDS
-    for one in QUESTIONS:
-        without_spark, by_spark = rows_of(sql.ask(lake, one.query)), rows_of(sql_spark.ask(spark, lake, one.query))
-        assert before[one.name] == without_spark == by_spark, one.name
-        assert known.get(one.name, by_spark) == by_spark, one.name
-        assert by_spark, one.name
+@pytest.mark.kafka
+@pytest.mark.processes
+def test_one_answer_whoever_is_asked_before_gold_is_made_and_after(tmp_path: Path) -> None:
+    with run(tmp_path) as process:
+        code = process.wait()
+    assert code == 0, f"{(tmp_path / 'told').read_text()}\n{(tmp_path / 'said').read_text()}"
+    told = json.loads((tmp_path / "told").read_text())
+    assert told["equal"] and told["why"] == []
+    asked = {one["question"]: set(one["seconds"]) for one in told["questions"]}
+    assert list(asked) == [one.name for one in questions_about(KnownLog.of(generate(COMMANDS, SETS, SEED)))]
+    readers = {"SQL before gold", "Spark before gold", "SQL", "Spark"}
+    assert all(readers <= who for who in asked.values()), "both readers, before and after"
+    assert {name for name, who in asked.items() if {"controller", "controller again"} <= who} == set(HELD)
+    assert asked[HEAD] == readers | {"fold", "controller", "controller again", "verbs", "Spark's proof"}
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["said", "told"]
 
 
-def test_the_state_at_any_offset_is_that_of_the_fold(lake: Lake) -> None:
-    folder = folded(HISTORY)
+@pytest.mark.kafka
+@pytest.mark.processes
+def test_interrupted_it_leaves_nothing_behind(tmp_path: Path) -> None:
+    with run(tmp_path) as process:
+        wait_until(lambda: any(b"\0land\0" in one for one in running_below(tmp_path).values()), "the landing job runs, and all before it")
+        os.kill(process.pid, signal.SIGINT)
+        assert process.wait(ENDS_WITHIN_S) == 130, (tmp_path / "said").read_text()
+        wait_until(lambda: not running_below(tmp_path), "nothing is left of it")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["said", "told"] and not (tmp_path / "told").read_bytes()
+
+
+def test_the_state_at_any_offset_is_that_of_the_fold(tmp_path: Path) -> None:
+    history = generate(2_000, 8, seed=11)
+    assert len(history.blows) > 100
+    lake, folder = land_generated(tmp_path, history), KnownLog.of(history).folder
     found, at_ms = state_at.folder_at(lake)
-    assert (found.state, found.digest, at_ms) == (folder.state, folder.digest, HISTORY.commands_ms[-1])
-    for name in HISTORY.sets:
+    assert (found.state, found.digest, at_ms) == (folder.state, folder.digest, history.commands_ms[-1])
+    for name in history.sets:
         now = folder.state.sets[name]
         assert forecast_answer.forecast_of(lake, name)["master"] == now.master_broker_id

@@ -15,6 +15,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -34,7 +35,6 @@ from tests.support.landed_log import flip_value_byte
 from tests.support.landing_points import AFTER_WRITE
 from tests.support.landing_stage import CARE_EVERY_S, GARBAGE, Job, Load, differences, long_history, make_topics, whole_log
 from tests.support.made_gold import bring_up, job_of, rows_of
-from tests.support.spark_session import shared_session, stop_shared_session
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.processes, pytest.mark.timeout(600)]
 
@@ -57,24 +57,22 @@ class Landed:
 
 
 @pytest.fixture(scope="module")
-def landed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Landed]:
+def landed(tmp_path_factory: pytest.TempPathFactory, own_kafka: LocalKafka) -> Iterator[Landed]:
     """Tables landed by three jobs that were killed and by their successor."""
     base = tmp_path_factory.mktemp("landing")
-    with LocalKafka(base / "kafka") as kafka:
-        make_topics(kafka.bootstrap)
-        jobs: list[Job] = []
-        made = long_history(ALTERATIONS)
-        with Load(kafka.bootstrap, made) as load:
-            try:
-                _three_die(base, kafka.bootstrap, load, jobs)
-                load.all_of_it()
-                jobs.append(Job(base, kafka.bootstrap, "last", care_every_s=CARE_EVERY_S))
-                jobs[-1].finish(kafka.bootstrap)
-                yield Landed(jobs[-1].tables, made, whole_log(kafka.bootstrap))
-            finally:
-                for job in jobs:
-                    job.end(signal.SIGKILL)
-                stop_shared_session()
+    make_topics(own_kafka.bootstrap)
+    jobs: list[Job] = []
+    made = long_history(ALTERATIONS)
+    with Load(own_kafka.bootstrap, made) as load:
+        try:
+            _three_die(base, own_kafka.bootstrap, load, jobs)
+            load.all_of_it()
+            jobs.append(Job(base, own_kafka.bootstrap, "last", care_every_s=CARE_EVERY_S))
+            jobs[-1].finish(own_kafka.bootstrap)
+            yield Landed(jobs[-1].tables, made, whole_log(own_kafka.bootstrap))
+        finally:
+            for job in jobs:
+                job.end(signal.SIGKILL)
 
 
 def _three_die(base: Path, bootstrap: str, load: Load, jobs: list[Job]) -> None:
@@ -154,15 +152,15 @@ def test_gold_was_made_beside_by_jobs_that_died(landed: Landed, tmp_path: Path) 
     assert rows_of(landed.lake) == rows_of(again)
 
 
-def test_what_landed_is_proven_and_a_flipped_byte_is_named(landed: Landed) -> None:
+def test_what_landed_is_proven_and_a_flipped_byte_is_named(landed: Landed, spark: Any) -> None:
     """Last in this module: it damages the tables."""
     lake = landed.lake
-    verdict = verify_in(shared_session(), lake)
+    verdict = verify_in(spark, lake)
     # The outcome that is no outcome is told; all others agree.
     assert verdict.verified_up_to == len(landed.history.records) - 1
     assert verdict.problems == [
         "regent.outcomes offset 0: unreadable: MalformedRecord: no single-object marker and fingerprint"
     ]
     flip_value_byte(lake, 77)
-    verdict = verify_in(shared_session(), lake)
+    verdict = verify_in(spark, lake)
     assert (verdict.exit_code, verdict.first_mismatch, verdict.verified_up_to) == (1, 77, 76)

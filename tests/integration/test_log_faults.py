@@ -10,7 +10,7 @@ import json
 import signal
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
 import pytest
@@ -25,16 +25,11 @@ from infra.kafka_server import LocalKafka, create_topics
 from processors.faust_worker import FaustWorker
 from tests.support.brokers import free_port
 from tests.support.controllers import NAMES, WAIT_S, Controllers
+from tests.support.kafka_topics import delete_topics
 from tests.support.local_cluster import ROOT
 
 pytestmark = [pytest.mark.kafka, pytest.mark.processes]
 EXIT_HALTED = 70
-
-
-@pytest.fixture(scope="module")
-def own_kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalKafka]:
-    with LocalKafka(tmp_path_factory.mktemp("kafka")) as running:
-        yield running
 
 
 @pytest.fixture
@@ -52,11 +47,7 @@ async def controllers(tmp_path: Path, own_kafka: LocalKafka, admin: AdminClient)
 
 
 async def delete(admin: AdminClient, *topics: str) -> None:
-    present = [name for name in topics if name in admin.list_topics(timeout=20).topics]
-    for future in admin.delete_topics(present).values() if present else ():
-        future.result(20)
-    while set(topics) & set(admin.list_topics(timeout=20).topics):
-        await asyncio.sleep(0.05)
+    await asyncio.to_thread(delete_topics, admin, topics.__contains__)
 
 
 def make_anew(bootstrap: str) -> None:

@@ -42,22 +42,21 @@ async def wait_quiet(controllers: Controllers) -> dict[str, dict]:  # type: igno
     )
 
 
-async def test_a_lost_log_is_made_anew_from_the_tables_and_the_controllers_go_on(tmp_path: Path) -> None:
+async def test_a_lost_log_is_made_anew_from_the_tables_and_the_controllers_go_on(tmp_path: Path, own_kafka: LocalKafka) -> None:
     tables = tmp_path / "tables"
-    with LocalKafka(tmp_path / "lost") as kafka:
-        first = Controllers(tmp_path, kafka.bootstrap, "rebuilt")
-        try:
-            first.start("c1")
-            await first.until(lambda all_: all_["c1"]["role"] == "active", "it leads")
-            for number in range(SETS):
-                ext = {**NAMES, "brokerName": f"set-{number}", "appliedBrokerId": "1", "registerCheckCode": "h:1;1"}
-                answer = await first.client.call(first.addresses["c1"], RemotingCommand.request(1013, ext), 10_000)
-                assert answer.code == 0, answer.remark
-            before = (await wait_quiet(first))["c1"]
-            assert first.end("c1", signal.SIGTERM) == 0
-        finally:
-            await first.close()
-        landed = landed_from(kafka.bootstrap, tables)
+    first = Controllers(tmp_path, own_kafka.bootstrap, "rebuilt")
+    try:
+        first.start("c1")
+        await first.until(lambda all_: all_["c1"]["role"] == "active", "it leads")
+        for number in range(SETS):
+            ext = {**NAMES, "brokerName": f"set-{number}", "appliedBrokerId": "1", "registerCheckCode": "h:1;1"}
+            answer = await first.client.call(first.addresses["c1"], RemotingCommand.request(1013, ext), 10_000)
+            assert answer.code == 0, answer.remark
+        before = (await wait_quiet(first))["c1"]
+        assert first.end("c1", signal.SIGTERM) == 0
+    finally:
+        await first.close()
+    landed = landed_from(own_kafka.bootstrap, tables)
     with LocalKafka(tmp_path / "fresh") as kafka:
         words = ("controller", "rebuild", "--from-delta", str(tables), "--kafka", f"bootstrap.servers={kafka.bootstrap}")
         tried = await asyncio.to_thread(regent, *words, "--dry-run")

@@ -35,14 +35,14 @@ def moved(history: History) -> History:
     return history
 
 
-def test_two_clusters_land_side_by_side(tmp_path: Path) -> None:
+def test_two_clusters_land_side_by_side(tmp_path: Path, own_kafka: LocalKafka) -> None:
     tables = tmp_path / "lake"
     histories = {"cluster-1": moved(History()), OTHER_CLUSTER_ID: moved(OtherCluster())}
     homes = {name: tmp_path / name for name in histories}
     for home in homes.values():
         home.mkdir()
-    with LocalKafka(homes["cluster-1"] / "kafka") as one, LocalKafka(homes[OTHER_CLUSTER_ID] / "kafka") as two:
-        logs = dict(zip(histories, (one.bootstrap, two.bootstrap), strict=True))
+    with LocalKafka(homes[OTHER_CLUSTER_ID] / "kafka") as theirs:
+        logs = {"cluster-1": own_kafka.bootstrap, OTHER_CLUSTER_ID: theirs.bootstrap}
         for bootstrap in logs.values():
             make_topics(bootstrap)
         jobs: dict[str, Job] = {}

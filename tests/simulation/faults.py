@@ -79,7 +79,9 @@ class Faults:
             ("append_hangs", lambda: disk_faults.hang(self.world, self._master())),
             ("power_within_write", self._power_within_write),
             ("slow_links", self._slow_links),
-            ("restart_master", self._restart_master),
+            ("restart_master", lambda: self._restart(self._master(), "restart_master")),
+            ("restart_slave", self._restart_slave),
+            ("poll", self._poll),
             ("lose_sight", self._lose_sight),
             *((kind, partial(self.cluster.strays.let_loose, kind)) for kind in strays.KINDS),
         ]
@@ -318,13 +320,25 @@ class Faults:
             self._did("slow_links")
             node.shell.hold_links(self.world.between(*PAUSE_MS) // 4)
 
-    def _restart_master(self) -> None:
+    def _restart(self, node: BrokerNode, name: str) -> None:
         """So fast that its return is noticed before its end."""
-        node = self._master()
         if node.up:
-            self._did("restart_master")
+            self._did(name)
             node.stop(silent=True)
             node.start()
+
+    def _restart_slave(self) -> None:
+        """What was heard of its former life may still count somewhere."""
+        node = self._broker()
+        if node is not self._master():
+            self._restart(node, "restart_slave")
+
+    def _poll(self) -> None:
+        """Every replica asks for the set just now, whatever it waits for."""
+        self._did("poll")
+        for node in self.cluster.brokers:
+            if node.up and not node.paused:
+                node.membership.ask(elect=False)
 
     def _lose_sight(self) -> None:
         """No controller hears the master any more, and all start anew: whoever leads never heard of it at all."""

@@ -33,15 +33,15 @@ from tests.simulation.world import InvariantBroken, World
 FAULTY_MS = 12_000
 FIRST_SEED = 1
 WITHOUT_STRAYS_SEEDS = 4
-SHAPE = Shape()
+TWO = Shape(brokers=2)  # the set cannot shrink: who restarts stays a member, and no other can be elected
 
 DEATHS = Mix({"kill_broker": 2, "kill_master": 2, "kill_inside": 2, "isolate": 1}, every_ms=(100, 700), odd=False)
 WITHIN = Mix({"kill_inside": 4, "kill_broker": 1}, every_ms=(100, 700), odd=False)
 POWER = Mix({"lose_power": 4, "kill_master": 2, "restart_master": 1}, every_ms=(200, 900), odd=False)
 CUTS = Mix({"isolate": 3, "pause_broker": 2, "designate": 2, "suspect": 2}, every_ms=(100, 700), odd=False)
-LATE = Mix({"kill_broker": 3, "isolate": 2}, every_ms=(300, 1_200), stall_one_in=2, odd=False)
 LONELY = Mix({"isolate": 3, "kill_broker": 1}, every_ms=(1_200, 2_500), stall_one_in=2, odd=False)
-STALE = Mix({"suspect": 6, "restart_master": 4, "kill_broker": 2}, every_ms=(60, 300), stall_one_in=8, odd=False)
+POLLED = Mix({"poll": 6, "slow_links": 2, "restart_slave": 1}, every_ms=(50, 300), stall_one_in=2, odd=False)
+STALE = Mix({"suspect": 4, "restart_slave": 4}, every_ms=(60, 300), stall_one_in=8, odd=False)
 STRAY = Mix({"late_notice": 3, "repeated_notice": 3, "kill_master": 2, "kill_broker": 2}, every_ms=(100, 800), stall_one_in=0, odd=False)
 NO_STRAYS = Mix({"kill_master": 2, "kill_broker": 2}, every_ms=(100, 800), stall_one_in=0, odd=False)
 ODD = Mix({"suspect": 3, "kill_leader": 1, "restart_master": 2, "kill_broker": 1}, every_ms=(100, 600), stall_one_in=6)
@@ -56,7 +56,7 @@ class Planted:
     plant: Callable[[Patch], None]
     mix: Mix
     seeds: int
-    shape: Shape = SHAPE
+    shape: Shape = Shape()
 
 
 def acknowledged_before_all_members_did(patch: Patch) -> None:
@@ -229,7 +229,7 @@ PLANTED: Mapping[str, Planted] = {
     bug.plant.__name__: bug
     for bug in (
         Planted(acknowledged_before_all_members_did, DEATHS, 10),
-        Planted(pending_proposal_dropped_by_a_poll, LATE, 80),
+        Planted(pending_proposal_dropped_by_a_poll, POLLED, 20),
         Planted(no_term_check_in_the_fold, ODD, 5),
         Planted(same_command_applied_twice, ODD, 5),
         Planted(election_for_epochs_that_moved, ODD, 10),
@@ -242,7 +242,7 @@ PLANTED: Mapping[str, Planted] = {
         Planted(slave_acknowledges_before_it_writes, WITHIN, 20),
         Planted(acknowledgements_of_old_links_count, CUTS, 10),
         Planted(replica_joins_before_it_has_caught_up, DEATHS, 20),
-        Planted(heartbeats_of_a_former_life_elect, STALE, 20),
+        Planted(heartbeats_of_a_former_life_elect, STALE, 5, TWO),
         Planted(lost_member_is_left_out_before_the_controller_agrees, LONELY, 60),
         Planted(old_master_is_followed_again, CUTS, 20),
         Planted(late_notice_brings_back_an_older_set, STRAY, 20),

@@ -15,13 +15,16 @@ from brokers.ha import patience
 from brokers.log import retention
 from brokers.log.dispatch import Dispatcher
 from brokers.service import send_messages
+from brokers.service.forward import Forwarder
 from tests.simulation.cluster import Shape
 from tests.simulation.mixes import Mix
 from tests.simulation.test_planted_bugs import CUTS, DEATHS, Patch, Planted, find
 
 CROWDED = Mix({"disk_crowded": 4, "isolate": 1, "pause_broker": 1}, every_ms=(200, 900), stall_one_in=0, odd=False)
 SLOW_LINKS = Mix({"slow_links": 4, "kill_master": 2}, every_ms=(100, 700), stall_one_in=0, odd=False)
-RETAINS = Shape(retains=True)
+UNANSWERED = Mix({"slow_disk": 3, "kill_master": 3}, every_ms=(200, 900), stall_one_in=0, odd=False)
+"""Masters die while messages that all replicas have wait for a sync: their outcome is unknown, and they are there."""
+RETAINS, SYNC = Shape(retains=True), Shape(sync_flush=True)
 
 
 def entries_before_the_set_has_the_message(patch: Patch) -> None:
@@ -54,6 +57,11 @@ def who_sent_first_is_forgotten(patch: Patch) -> None:
     patch.setattr(send_messages, "_born_host", lambda connection, request: send_messages.packed_peer(connection.peer))
 
 
+def sends_of_unknown_outcome_are_passed_on_again(patch: Patch) -> None:
+    handle = Forwarder.handle
+    patch.setattr(Forwarder, "handle", lambda self, *args, **how: handle(self, *args, **(how | {"repeatable": True})))
+
+
 def silent_links_are_kept(patch: Patch) -> None:
     patch.setattr(patience.Patience, "limit_ms", property(lambda self: self._longest_ms))
 
@@ -66,6 +74,7 @@ PLANTED: Mapping[str, Planted] = {
         Planted(unconfirmed_files_are_deleted, CROWDED, 20, RETAINS),
         Planted(files_are_deleted_before_their_time, CROWDED, 5, RETAINS),
         Planted(who_sent_first_is_forgotten, DEATHS, 5),
+        Planted(sends_of_unknown_outcome_are_passed_on_again, UNANSWERED, 5, SYNC),
         Planted(silent_links_are_kept, CUTS, 10),
     )
 }

@@ -13,7 +13,7 @@ from heapq import heapify, heapreplace
 from random import Random
 
 from events.topics import BROKER_EVENTS_TOPIC, COMMANDS_TOPIC, OUTCOMES_TOPIC
-from tests.support.generated_leaders import Leaders, LogIsFull
+from tests.support.generated_leaders import NETWORK, Leaders, LogIsFull
 from tests.support.generated_blows import Blow, SetLife
 
 CLUSTER_ID = "generated"
@@ -55,11 +55,15 @@ class GeneratedHistory:
 
 def generate(
     commands: int, sets: int = 50, seed: int = 1, *, cluster_id: str = CLUSTER_ID, began_ms: int = BEGAN_MS,
-    pause_ms: int = PAUSE_MS,
+    pause_ms: int = PAUSE_MS, network: str = NETWORK,
 ) -> GeneratedHistory:
-    """A history of that many commands over that many sets of three replicas."""
+    """
+    A history of that many commands over that many sets of three replicas.
+
+    `network`: what the addresses of brokers begin with. A controller that leads on such a history asks their ports.
+    """
     chance = Random(seed)
-    leaders = Leaders(cluster_id, chance, began_ms, commands)
+    leaders = Leaders(cluster_id, chance, began_ms, commands, network)
     names = tuple(f"broker-{number:03d}" for number in range(sets))
     lives = [SetLife(leaders, name, Random(chance.getrandbits(64)), pause_ms) for name in names]
     turns = [(began_ms + 10 * number, number, life.live()) for number, life in enumerate(lives)]

@@ -26,6 +26,7 @@ from processors.state import RULES_VERSION, BrokerSet
 CONTROLLERS = ("n0", "n1", "n2")
 RELEASE = "0.1.0"
 EVENT_PARTITIONS = 4
+NETWORK = "10.0"
 PUBLISH_MS, APPEND_MS = 4, 2
 REPUBLISHED = 3
 """So many outcomes a new leader publishes again: readers drop them by offset."""
@@ -38,8 +39,10 @@ class LogIsFull(Exception):
 class Leaders:
     """What controllers have written so far; times are ms since 1970-01-01 UTC."""
 
-    def __init__(self, cluster_id: str, chance: Random, began_ms: int, commands_max: int) -> None:
+    def __init__(self, cluster_id: str, chance: Random, began_ms: int, commands_max: int, network: str = NETWORK) -> None:
         self.cluster_id = cluster_id
+        self.network = network
+        """What the addresses of brokers begin with."""
         self.now_ms = began_ms
         self.commands: list[bytes] = []
         self.commands_ms: list[int] = []

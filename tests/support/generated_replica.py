@@ -24,7 +24,7 @@ class GeneratedReplica:
 
     def __init__(self, leaders: Leaders, name: str, broker_id: int, chance: Random) -> None:
         self.name, self.broker_id = name, broker_id
-        self.address = f"10.0.{int(name[-3:]) % 250}.{broker_id}:10911"
+        self.address = f"{leaders.network}.{int(name[-3:]) % 250}.{broker_id}:10911"
         self.ha_address = self.address.replace(":10911", ":10912")
         self.epochs: dict[int, int] = {}
         """Epoch -> where it starts in this log."""

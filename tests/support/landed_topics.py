@@ -6,6 +6,7 @@ Refuses to know what is in them.
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from itertools import groupby
 from pathlib import Path
 
@@ -23,9 +24,8 @@ from tests.support.generated_lake import batch_of, land_batch
 WAIT_S = 60.0
 
 
-def land_topics(root: Path, bootstrap: str) -> Lake:
-    """All that the log holds now, in a new lake at `root`."""
-    records = sorted(_whole_log(bootstrap), key=lambda one: one[:3])
+def land_records(root: Path, records: Sequence[TimedRecord]) -> Lake:
+    """All of these, by topic, partition and offset, in a new lake at `root`."""
     formed = decode(next(value for topic, _, offset, _, value in records if (topic, offset) == (COMMANDS_TOPIC, 0)))
     assert isinstance(formed, ClusterFormed)
     lake = lake_at(root, formed.envelope.cluster_id)
@@ -35,7 +35,8 @@ def land_topics(root: Path, bootstrap: str) -> Lake:
     return lake
 
 
-def _whole_log(bootstrap: str) -> list[TimedRecord]:
+def whole_topics(bootstrap: str) -> list[TimedRecord]:
+    """Every record that the log holds now, by topic, partition and offset."""
     ends = log_ends({"bootstrap.servers": bootstrap}, [spec.name for spec in TOPICS])
     left, found = sum(one.end - one.first for one in ends.values()), []
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "regent-test", "enable.auto.commit": False})
@@ -47,6 +48,7 @@ def _whole_log(bootstrap: str) -> list[TimedRecord]:
             for one in consumer.consume(10_000, 0.5):
                 assert one.error() is None, one.error()
                 found.append((one.topic(), one.partition(), one.offset(), one.timestamp()[1], one.value()))
+                until = time.monotonic() + WAIT_S
     finally:
         consumer.close()
-    return found
+    return sorted(found, key=lambda one: one[:3])

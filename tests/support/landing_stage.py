@@ -128,12 +128,13 @@ class Job:
     """
     One start of `regent land`.
 
-    `dies_at`: point, table and number of the append, see `landing_points`; `care_every_s`: as the product has it unless given.
+    `dies_at`: point, table and number of the append, see `landing_points`; `care_every_s`: as the product has it unless given;
+    `gold_every_s`: 0 leaves gold to others.
     """
 
     def __init__(
         self, base: Path, bootstrap: str, name: str, dies_at: tuple[str, str, int] | None = None, tables: Path | None = None,
-        care_every_s: int | None = None,
+        care_every_s: int | None = None, gold_every_s: int = 1,
     ) -> None:  # fmt: skip
         self.tables, self.folder = tables or base / "tables", base / "land"
         self.log, self._note = base / f"{name}.log", base / DIED_AT
@@ -143,7 +144,8 @@ class Job:
             sys.executable, "-m", "tests.support.landing_points" if armed else "infra", *armed,
             "land", "--kafka", f"bootstrap.servers={bootstrap}",
             "--tables", str(self.tables), "--checkpoint-dir", str(self.folder / "checkpoints"), "--work-dir", str(self.folder),
-            "--jars-dir", str(jar_store.check("spark")), "--gold-every-s", "1",
+            "--jars-dir", str(jar_store.check("spark")), "--gold-every-s", str(gold_every_s),
+            *([] if care_every_s is None else ["--maintain-every-s", str(care_every_s)]),
         ]  # fmt: skip
         with self.log.open("wb") as out:
             self.process = subprocess.Popen(command, stdout=out, stderr=subprocess.STDOUT)

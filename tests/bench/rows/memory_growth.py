@@ -1,15 +1,16 @@
-"""Memory of brokers that serve for a long time: three in sync under a steady load, ours and Java's in turn, looked at all the while."""
+"""Memory and processor time of brokers that serve for a long time: three in sync under a steady load, ours and Java's in turn, looked at all
+the while; and what they use of the processors once nothing is sent any more."""
 
 from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from infra.ports import split_address
-from tests.bench import java_brokers, memory, send_load
-from tests.bench.apart import running
+from tests.bench import java_brokers, memory, pipelined, send_load
+from tests.bench.apart import Running, cpu_seconds, running
 from tests.bench.cluster import BenchFailed
 from tests.bench.figure import Figure
 from tests.bench.java_brokers import JavaBrokers, JavaMember
@@ -21,15 +22,24 @@ SET_NAME = "bench-memory"
 PER_S = 1_000.0
 LOOK_S = 2.0
 WARM_SHARE = 0.3
-"""Of the time, in the beginning, which does not count for growth: caches fill, Java compiles."""
+"""Of the time, in the beginning, which does not count for growth and processor time: caches fill, Java compiles."""
+ANSWERED_WITHIN_S = 30.0
+"""After the end of the time, what was sent by then."""
+IDLE_S = 5.0
+SPINS_FROM = 0.5
+"""Cores of a broker to which nobody sends."""
 
 
 @dataclass(slots=True)
 class Held:
-    """(seconds, MiB) of one broker, its own memory; the last look with mapped files."""
+    """What was seen of one broker: (seconds, MiB) of its own memory, (seconds, processor seconds so far), the last look with mapped files,
+    cores once nothing was sent."""
 
     samples: list[tuple[float, float]] = field(default_factory=list)
+    spent: list[tuple[float, float]] = field(default_factory=list)
+    name: str = ""
     mapped_mib: float = 0.0
+    idle_cores: float = 0.0
 
     @property
     def last(self) -> float:
@@ -37,31 +47,68 @@ class Held:
 
     def growth(self) -> float:
         """MiB an hour after the beginning."""
-        from_s = self.samples[-1][0] * WARM_SHARE
-        return memory.slope_per_hour([one for one in self.samples if one[0] >= from_s])
+        return memory.slope_per_hour(_warm(self.samples))
+
+    def cores(self) -> float:
+        """Used after the beginning, under the load."""
+        (from_s, before), *_, (to_s, after) = _warm(self.spent)
+        return (after - before) / (to_s - from_s)
 
 
-def watched(brokers: OwnSet | JavaBrokers, seconds: float) -> tuple[Held, list[Held]]:
-    """(master, slaves) under PER_S messages a second for so long."""
+def _warm(samples: list[tuple[float, float]]) -> list[tuple[float, float]]:
+    from_s = samples[-1][0] * WARM_SHARE
+    return [one for one in samples if one[0] >= from_s]
+
+
+@dataclass(frozen=True, slots=True)
+class Watched:
+    """One set, the load it had."""
+
+    master: Held
+    slaves: list[Held]
+    load: pipelined.Load
+
+    @property
+    def all(self) -> list[Held]:
+        return [self.master, *self.slaves]
+
+    @property
+    def slave(self) -> Held:
+        """The one that holds more."""
+        return max(self.slaves, key=lambda one: one.last)
+
+
+def watched(brokers: OwnSet | JavaBrokers, seconds: float) -> Watched:
+    """Under PER_S messages a second for so long."""
     brokers.create_topic(send_load.TOPIC)
     master = brokers.wait_whole()
-    found = {member.pid: Held() for member in brokers.members}
-    with running(send_load.send_steadily, split_address(master.address), PER_S, seconds) as result:
-        began = time.monotonic()
-        while time.monotonic() - began < seconds:
-            _look(brokers.members, found, time.monotonic() - began)
-            time.sleep(LOOK_S)
-        refused = sum(result().values())
+    found = {member.pid: Held(name=member.name) for member in brokers.members}
+    with running(send_load.send_steadily, split_address(master.address), PER_S, seconds) as sending:
+        _look_while(sending, brokers.members, found, seconds)
+        load: pipelined.Load = sending(ANSWERED_WITHIN_S)
+    refused = sum(load.bad.values())
     if refused > PER_S * seconds * send_load.REFUSED_MOST:
         raise BenchFailed(f"{refused} sends at {master.name} were refused")
-    return found[master.pid], [held for pid, held in found.items() if pid != master.pid]
+    _look_idle(found)
+    return Watched(found[master.pid], [held for pid, held in found.items() if pid != master.pid], load)
 
 
-def _look(members: Sequence[Member | JavaMember], found: dict[int, Held], at_s: float) -> None:
-    for member in members:
-        now = memory.resident(member.pid)
-        found[member.pid].samples.append((at_s, now.own))
-        found[member.pid].mapped_mib = now.all
+def _look_while(sending: Running, members: Sequence[Member | JavaMember], found: dict[int, Held], seconds: float) -> None:
+    began = time.monotonic()
+    while (at_s := time.monotonic() - began) < seconds and not sending.is_done:
+        for member in members:
+            held, now = found[member.pid], memory.resident(member.pid)
+            held.samples.append((at_s, now.own))
+            held.spent.append((at_s, cpu_seconds(member.pid)))
+            held.mapped_mib = now.all
+        time.sleep(LOOK_S)
+
+
+def _look_idle(found: dict[int, Held]) -> None:
+    before, began = {pid: cpu_seconds(pid) for pid in found}, time.monotonic()
+    time.sleep(IDLE_S)
+    for pid, held in found.items():
+        held.idle_cores = (cpu_seconds(pid) - before[pid]) / (time.monotonic() - began)
 
 
 def measure(bench: Bench) -> list[Figure]:
@@ -71,30 +118,50 @@ def measure(bench: Bench) -> list[Figure]:
     bench.say(f"{PER_S:.0f} messages/s at three brokers for {bench.minutes:g} minutes, ours and then Java's")
     with own_set(cluster, home, SET_NAME, 3) as ours:
         own = watched(ours, seconds)
+    bench.say(_used(own))
     shutil.rmtree(home)
     theirs = None
     with java_brokers.beside(cluster, bench.folder(f"{ROW}-java"), f"{SET_NAME}-java", 3) as java:
         if java:
             theirs = watched(java, seconds)
+            bench.say(_used(theirs))
     return figures(own, theirs, bench.minutes)
 
 
-def figures(ours: tuple[Held, list[Held]], java: tuple[Held, list[Held]] | None, minutes: float) -> list[Figure]:
-    """Master and larger slave: what they hold at the end, and how it grew."""
+WHAT: tuple[tuple[str, str, int, Callable[[Held], float]], ...] = (
+    ("memory of a {}'s own", "MiB", 1, lambda one: one.last),
+    ("growth of a {}", "MiB/h", 1, Held.growth),
+    ("processors for a {}", "cores", 3, Held.cores),
+)
+
+
+def figures(ours: Watched, java: Watched | None, minutes: float) -> list[Figure]:
+    """Master and larger slave: what they hold at the end, how it grew, what they used of the processors."""
     found = []
-    note = (
-        f"{PER_S:.0f} messages/s of 1 KiB for {minutes:g} minutes, three in sync, all-ack; RssAnon of the process; growth by least squares "
-        f"without the first {WARM_SHARE * 100:.0f} %; with mapped files at the end: ours {ours[0].mapped_mib:.0f} MiB"
-        + (f", Java's {java[0].mapped_mib:.0f} MiB ({java_brokers.JVM_NAMED})" if java else "")
-    )
-    for what, mine, peer in (("master", ours[0], java[0] if java else None), ("slave", _largest(ours[1]), _largest(java[1]) if java else None)):
-        for name, unit, of in ((f"memory of a {what}'s own", "MiB", lambda one: one.last), (f"growth of a {what}", "MiB/h", Held.growth)):
+    for role in ("master", "slave"):
+        mine, peer = getattr(ours, role), getattr(java, role, None)
+        for name, unit, places, of in WHAT:
             found.append(
-                Figure(ROW, name, unit, round(of(mine), 1), "Java broker" if peer else "no Java here", round(of(peer), 1) if peer else None,
-                       note=note if not found else "", details={"samples": [(round(at), round(mib, 1)) for at, mib in mine.samples]})
+                Figure(ROW, name.format(role), unit, round(of(mine), places), "Java broker" if peer else "no Java here",
+                       round(of(peer), places) if peer else None, note="" if found else _note(ours, java, minutes),
+                       details={"samples": [(round(at), round(mib, 1)) for at, mib in mine.samples]})
             )  # fmt: skip
     return found
 
 
-def _largest(held: list[Held]) -> Held:
-    return max(held, key=lambda one: one.last)
+def _note(ours: Watched, java: Watched | None, minutes: float) -> str:
+    words = (
+        f"{PER_S:.0f} messages/s of 1 KiB for {minutes:g} minutes, three in sync, all-ack; RssAnon of the process; growth by least squares and "
+        f"processors without the first {WARM_SHARE * 100:.0f} %; with mapped files at the end: ours {ours.master.mapped_mib:.0f} MiB"
+    )
+    if java is None:
+        return f"{words}. {_used(ours)}"
+    return f"{words}, Java's {java.master.mapped_mib:.0f} MiB ({java_brokers.JVM_NAMED}). {_used(ours)}. {_used(java)}"
+
+
+def _used(one: Watched) -> str:
+    """What each broker of a set used of the processors, and whether one of them is busy with nothing."""
+    each = ", ".join(f"{held.name} {held.cores():.2f} ({held.idle_cores:.2f})" for held in one.all)
+    words = f"cores under {one.load.per_s:.0f} messages/s (in {IDLE_S:.0f} s without any): {each}"
+    spinning = [f"{held.name} used {held.idle_cores:.2f} cores with nothing to do" for held in one.all if held.idle_cores >= SPINS_FROM]
+    return "; ".join([words, *spinning])

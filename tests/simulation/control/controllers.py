@@ -73,7 +73,7 @@ class ControllerNode(Process):
     def _catch_up(self) -> None:
         """As `controller_log.catch_up`: the newest good snapshot not beyond what is published, then the log up to its end."""
         topics = self.realm.topics
-        if not topics.reaches(self):
+        if not topics.reaches_outcomes(self):
             self.soon(RETRY_MS, self._catch_up)
             return
         self._published = topics.newest_published()
@@ -268,6 +268,7 @@ class ControllerNode(Process):
         topics.ask(
             self, topics.newest_published,
             lambda last: self._tell_core(lambda core: core.on_last_published(effect.token, last, self.world.now_ms)),
+            of_outcomes=True,
         )  # fmt: skip
 
     def _do_FoldAgain(self, effect: fx.FoldAgain) -> None:
@@ -290,7 +291,7 @@ class ControllerNode(Process):
             self.soon(SEND_OUTCOME_MS, self._publish_next)
 
     def _publish_next(self) -> None:
-        if not self.realm.topics.reaches(self):
+        if not self.realm.topics.reaches_outcomes(self):
             self.world.count("outcome.late")
             self.soon(RETRY_MS, self._publish_next)
             return

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from itertools import cycle
 from typing import TYPE_CHECKING
 
 from processors.state import SUPPORTED_RULES
@@ -57,6 +58,8 @@ class Faults:
         weights = mix.weights or {name: self.world.between(0, 3) for name in self.kinds}
         self._drawn = [name for name in self.kinds for _ in range(weights.get(name, 0))] or list(self.kinds)
         drawn = self.world.chance.choice(TROUBLE)
+        # In turn, so that a world with a few of them has them all.
+        self._damages = cycle(self.world.chance.sample(sorted(files.DAMAGES), len(files.DAMAGES)))
         realm.topics.trouble_one_in = drawn if mix.trouble_one_in is None else mix.trouble_one_in
         self._next()
         self._wish()
@@ -67,6 +70,7 @@ class Faults:
         realm = self.realm
         realm.lines.heal()
         realm.topics.trouble_one_in = 0
+        realm.topics.outcomes_leaderless = False
         realm.topics.have_leader()
         for node in (*realm.controllers, *realm.brokers):
             node.go_on()
@@ -225,7 +229,7 @@ class Faults:
         """Torn, of another version, or the newest gone; found at the next start."""
         node = self._controller()
         if node.disk and node.up:
-            kind = self.world.chance.choice(sorted(files.DAMAGES))
+            kind = next(self._damages)
             newest = max(node.disk)
             self._did("bad_snapshot", f"{kind} of {node.name}")
             self.world.count(f"snapshot.{kind}")
@@ -287,6 +291,18 @@ class Faults:
             self.realm.topics.slow = True  # it is in trouble first: its followers lag
             self.world.after(self.world.between(*LAGGING_MS), self.realm.topics.lose_leader)
             self.world.after(LAGGING_MS[1] + self.world.between(*LEADERLESS_MS), self.realm.topics.have_leader)
+
+    def _do_outcome_leader(self) -> None:
+        """Commands are decided, and what became of them cannot be written for a while."""
+        topics = self.realm.topics
+
+        def have_one() -> None:
+            topics.outcomes_leaderless = False
+
+        if not topics.outcomes_leaderless:
+            self._did("outcome_leader")
+            topics.outcomes_leaderless = True
+            self.world.after(self.world.between(*LEADERLESS_MS), have_one)
 
     # -- operators ---------------------------------------------------------------------------------
 

@@ -38,13 +38,17 @@ class Topics:
         self.world, self.lines = world, lines
         self.records: list[bytes] = []
         self.outcomes: list[Outcome] = []
-        self.leaderless = self.slow = False
+        self.leaderless = self.slow = self.outcomes_leaderless = False
         self.trouble_one_in = 0
         self._tail: list[_Append] = []
         self._readers: list[Reader] = []
 
     def reaches(self, process: Process) -> bool:
         return not self.leaderless and not self.lines.is_apart(process.name, LOG)
+
+    def reaches_outcomes(self, process: Process) -> bool:
+        """Their partition has a leader of its own, and may be without one while commands go on."""
+        return self.reaches(process) and not self.outcomes_leaderless
 
     def odd(self) -> bool:
         return bool(self.trouble_one_in) and self.world.one_in(self.trouble_one_in)
@@ -88,11 +92,11 @@ class Topics:
 
     # -- asking and reading ------------------------------------------------------------------------
 
-    def ask(self, process: Process, question: Callable[[], int], answered: Report) -> None:
+    def ask(self, process: Process, question: Callable[[], int], answered: Report, *, of_outcomes: bool = False) -> None:
         """The answer is true at some moment between question and answer, which may lie far apart; None: not learnt."""
 
         def look() -> None:
-            if not self.reaches(process):
+            if not (self.reaches_outcomes(process) if of_outcomes else self.reaches(process)):
                 self.world.count("log.question_lost")
                 process.soon(QUESTION_MS, lambda: answered(None))
                 return

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 
 import pytest
 
 from brokers.remoting import codec
-from tests.bench import memory, pipelined, run_context, send_load, stored_broker
+from tests.bench import apart, memory, pipelined, run_context, send_load, stored_broker
 from tests.bench.rows import broker_send, copy_by_brokers, memory_growth, recovery, rto_beside_java, sync_flush
 
 OURS = send_load.Turn(1_000, 500.0, 0.5, 2.0, 9.0, 0)
@@ -81,11 +82,34 @@ def test_many_blows_are_told_by_their_median_their_95th_and_their_longest() -> N
     assert middle.reached and longest.holds and "2 blows, whole again after 21.0 s" in middle.note
 
 
-def test_the_growth_of_memory_leaves_out_the_beginning() -> None:
-    held = memory_growth.Held([(at, 100.0 if at < 30 else 200.0 + at / 3600) for at in range(0, 100, 2)])
-    assert held.growth() == pytest.approx(1.0)
-    mine, growth, slave, _ = memory_growth.figures((held, [held]), None, 2)
-    assert mine.value == pytest.approx(200.0, abs=0.1) and growth.value == 1.0 and slave.ratio is None
+def watched(name: str, idle_cores: float = 0.0) -> memory_growth.Watched:
+    """A set whose master needs half a core at the beginning and a quarter later."""
+    looks = range(0, 100, 2)
+    held = [
+        memory_growth.Held([(at, 100.0 if at < 30 else 200.0 + at / 3600) for at in looks], [(at, at / 2 if at < 30 else 15 + (at - 30) / 4) for at in looks],
+                           f"{name}-{number}", 0.0, idle_cores if number == 2 else 0.0)
+        for number in (1, 2, 3)
+    ]  # fmt: skip
+    return memory_growth.Watched(held[0], held[1:], pipelined.Load(900, 1.0, {}))
+
+
+def test_growth_and_processors_leave_out_the_beginning() -> None:
+    mine, growth, cores, slave, *_ = memory_growth.figures(watched("ours"), None, 2)
+    assert (mine.value, growth.value, cores.value) == (pytest.approx(200.0, abs=0.1), 1.0, 0.25) and slave.ratio is None
+
+
+def test_a_broker_that_uses_a_processor_for_nothing_is_named() -> None:
+    mine, *others = memory_growth.figures(watched("ours"), watched("java", 0.97), 2)
+    assert "java-2 0.25 (0.97)" in mine.note and mine.note.count("with nothing to do") == 1
+    assert "java-2 used 0.97 cores with nothing to do" in mine.note and "under 900 messages/s" in mine.note
+    assert [figure.ratio for figure in (mine, *others)] == [1.0] * 6
+
+
+def test_what_does_not_end_in_time_is_not_waited_for() -> None:
+    with apart.running(time.sleep, 600) as result, pytest.raises(apart.ChildFailed, match="within 0 s"):
+        result(0.1)
+    with apart.running(int, "no number") as result, pytest.raises(apart.ChildFailed, match="ValueError"):
+        result(60)
 
 
 def test_memory_of_a_process_is_its_own_and_what_it_maps() -> None:

@@ -31,3 +31,13 @@ def test_what_is_written_at_once_and_at_a_rate_is_the_history() -> None:
         assert values(kafka, OUTCOMES_TOPIC, 0, len(HISTORY.outcomes)) == list(HISTORY.outcomes)
         told = values(kafka, BROKER_EVENTS_TOPIC, 0, 50)
         assert told == list(HISTORY.events[0])[: len(told)] and len(told) == 50
+
+
+def test_records_can_bear_the_times_of_the_history() -> None:
+    with mock_kafka() as kafka:
+        HistoryLog(kafka, HISTORY, own_times=True).write(300)
+        consumer = Consumer({**kafka, "group.id": "test", "enable.auto.commit": False})
+        consumer.assign([TopicPartition(COMMANDS_TOPIC, 0, 0)])
+        found = [message.timestamp()[1] for _ in range(300) if (message := consumer.poll(20)) is not None]
+        consumer.close()
+        assert found == list(HISTORY.commands_ms)

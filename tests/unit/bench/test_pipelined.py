@@ -119,3 +119,18 @@ def test_a_server_that_is_always_busy_is_given_up() -> None:
 
     with pytest.raises(TimeoutError, match="by code 2 to 20 frames"):
         pipelined.run(served(always), FRAMES, 4, again_code=2)
+
+
+@pytest.mark.parametrize("load", [
+    lambda at: pipelined.run(at, FRAMES, 4), lambda at: pipelined.paced(at, FRAMES, 2_000.0), lambda at: pipelined.producers(at, FRAMES, 3),
+])  # fmt: skip
+def test_a_server_that_says_nothing_is_not_waited_for(load, monkeypatch: pytest.MonkeyPatch) -> None:  # type: ignore[no-untyped-def]
+    monkeypatch.setattr(pipelined, "SILENCE_S", 0.2)
+
+    def silent(link: socket.socket) -> None:
+        with link:
+            while link.recv(65_536):
+                pass
+
+    with pytest.raises(TimeoutError):
+        load(served(silent))

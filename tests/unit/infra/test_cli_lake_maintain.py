@@ -1,5 +1,6 @@
 import json
 import os
+import shutil
 import signal
 import threading
 from pathlib import Path
@@ -16,11 +17,18 @@ from tests.support.landed_log import command_records, land, lake_in
 RECORDS = command_records(sound_history().records)
 
 
-@pytest.fixture
-def tables(tmp_path: Path) -> Path:
+@pytest.fixture(scope="module")
+def landed_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("lake")
     for i, record in enumerate(RECORDS[:10]):
-        land(lake_in(tmp_path, f"cluster-{i % 2}"), [(*record[:2], i // 2, record[3])])
-    return tmp_path
+        land(lake_in(folder, f"cluster-{i % 2}"), [(*record[:2], i // 2, record[3])])
+    return folder
+
+
+@pytest.fixture
+def tables(landed_once: Path, tmp_path: Path) -> Path:
+    """A copy of one's own."""
+    return Path(shutil.copytree(landed_once, tmp_path / "lake"))
 
 
 def test_a_round_cares_for_the_tables_of_all_clusters_and_says_what_it_did(tables: Path, capsys: pytest.CaptureFixture[str]) -> None:

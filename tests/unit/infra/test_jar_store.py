@@ -87,3 +87,12 @@ def test_the_released_locks_hold_what_is_started() -> None:
     spark = {jar.coordinate for jar in jar_store.read_lock(jar_store.LOCK_DIR / "spark.lock")}
     assert "org.apache.kafka:kafka_2.13:4.3.1" in kafka and len(kafka) == 46
     assert "io.delta:delta-spark_4.2_2.13:4.4.0" in spark and len(spark) == 11
+
+
+def test_jars_beyond_those_of_setup_are_fetched_by_name_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fetched: list[str] = []
+    monkeypatch.setattr(jar_store, "fetch_lock", lambda lock, folder, urls, say: fetched.append(lock.stem) or 1)
+    assert jar_store.fetch_all(print) == 2 and jar_store.fetch_all(print, names=["s3"]) == 1
+    assert fetched == ["kafka", "spark", "s3"]
+    with pytest.raises(Problem, match=r"no jars are locked as azure.*kafka, s3, spark"):
+        jar_store.fetch_all(print, names=["azure"])

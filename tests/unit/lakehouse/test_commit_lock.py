@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from lakehouse.commit_lock import CommitLocks
+from lakehouse.commit_lock import ALONE, CommitLocks
 from lakehouse.errors import TablesInUse
 
 TABLES = ("bronze/records", "silver/decisions")
@@ -31,6 +31,13 @@ def test_a_held_table_is_held_against_another_thread_and_others_are_free(tmp_pat
     assert found == {TABLES[0]: False, TABLES[1]: True}
     assert free(locks, TABLES[0])
     locks.close()
+
+
+def test_who_writes_where_there_are_no_locks_is_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    CommitLocks(tmp_path, TABLES).close()
+    assert not caplog.messages
+    CommitLocks(None, TABLES)
+    assert caplog.messages == [ALONE]
 
 
 def test_a_held_table_is_held_against_another_process_and_says_so(tmp_path: Path) -> None:

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from lakehouse.config import LandConfig
+from lakehouse.config import LandConfig, SparkConfig
 from lakehouse.errors import LakehouseError
 from lakehouse.tables import BRONZE
 
@@ -84,6 +84,7 @@ def test_a_cluster_and_an_object_store_are_configuration(tmp_path: Path) -> None
     settings = config.spark_settings(tmp_path)
     assert (settings.master, settings.packages) == ("spark://master:7077", ("org.apache.hadoop:hadoop-aws:3.4.1",))
     assert settings.conf == {"spark.executor.memory": "2g", "spark.executor.cores": "2"}
+    assert settings.object_store and not LandConfig.load(path, {"tables": "t", "checkpoint_dir": "c"}).spark_settings(tmp_path).object_store
 
 
 def test_the_environment_wins_over_the_file_and_flags_over_both(tmp_path: Path) -> None:
@@ -103,3 +104,19 @@ def test_a_local_place_is_named_so_that_no_cluster_looks_elsewhere(tmp_path: Pat
     assert config.checkpoint_of("first") == f"file:{tmp_path}/first"
     assert config.lake().spark_uri(BRONZE) == f"file:{Path.cwd()}/t/bronze/records"
     assert config.local_dir == tmp_path
+
+
+def test_what_the_environment_says_of_spark_is_known_to_every_verb() -> None:
+    environment = {
+        "REGENT_LAND_SPARK_MASTER": "spark://m:7077", "REGENT_LAND_SPARK_CONF": '{"spark.executor.cores": 2, "spark.speculation": true}',
+        "REGENT_LAND_JARS_DIR": "j", "REGENT_LAND_TABLES": "s3a://of/the/job/alone",
+    }  # fmt: skip
+    told = SparkConfig.of_environment(environment)
+    assert (told.spark_master, told.jars_dir) == ("spark://m:7077", Path("j"))
+    assert told.spark_conf == {"spark.executor.cores": "2", "spark.speculation": "true"}
+    assert SparkConfig.of_environment({}) == SparkConfig()
+
+
+def test_a_wrong_variable_of_spark_is_named() -> None:
+    with pytest.raises(LakehouseError, match=r"\(environment\): spark_cores"):
+        SparkConfig.of_environment({"REGENT_LAND_SPARK_CORES": "many"})

@@ -55,6 +55,11 @@ def test_no_tables_are_told_as_such(lake: Lake) -> None:
         history(lake)
 
 
+def test_empty_tables_have_an_empty_history(lake: Lake) -> None:
+    ensure_tables(lake)
+    assert history(lake) == {"broker_name": None, "decisions": []}
+
+
 def test_outcomes_are_counted_by_kind(landed: Lake) -> None:
     counts = outcome_counts(landed)
     assert counts["commands"]["RegisterBroker"] == counts["commands"]["ApplyBrokerId"] == 3

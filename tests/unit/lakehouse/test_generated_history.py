@@ -1,6 +1,7 @@
 """The generated histories that big tests and benchmarks rest on: repeatable, sound, and as eventful as they claim."""
 
 from collections import Counter
+from collections.abc import Mapping
 
 import pytest
 
@@ -12,6 +13,7 @@ from lakehouse.gold_masterships import masterships, successions
 from lakehouse.invariant_rows import Decided, Reported
 from lakehouse.invariants import judge
 from processors.fold import Folder
+from processors.state import BrokerSet
 from tests.support.generated_blows import POWER_LOSS_BYTES_MAX
 from tests.support.generated_history import GeneratedHistory, generate
 
@@ -29,9 +31,24 @@ def outcomes(history: GeneratedHistory) -> list[Outcome]:
     return found  # type: ignore[return-value]
 
 
+def folded(history: GeneratedHistory) -> Mapping[str, BrokerSet]:
+    folder = Folder()
+    folder.apply_many(0, history.commands)
+    return folder.state.sets
+
+
 def test_the_same_seed_gives_the_same_bytes_and_another_one_does_not(history: GeneratedHistory) -> None:
     assert generate(COMMANDS, SETS, seed=3) == history
     assert generate(COMMANDS, SETS, seed=4).commands[50:] != history.commands[50:]
+
+
+def test_brokers_live_in_the_network_that_was_asked_for(history: GeneratedHistory) -> None:
+    elsewhere = generate(COMMANDS, SETS, seed=3, network="127.1")
+    sets = [folded(one) for one in (history, elsewhere)]
+    assert {name: one.master_broker_id for name, one in sets[0].items()} == {name: one.master_broker_id for name, one in sets[1].items()}
+    told = [each.address for one in sets[1].values() for each in one.replicas] + [each.ha_address or "" for one in sets[1].values() for each in one.replicas]
+    assert len(told) == 6 * SETS and all(one.startswith("127.1.") for one in told)
+    assert elsewhere.blows == history.blows
 
 
 def test_outcomes_are_those_of_the_fold_and_some_are_published_twice(history: GeneratedHistory) -> None:

@@ -1,7 +1,7 @@
 import pytest
 
 from events.changes import MasterElected
-from lakehouse.gold_rows import Carry, gold_rows
+from lakehouse.gold_rows import CHANGE_BUILDERS, OUTAGE_TABLES, SPAN_BUILDERS, Carry, decided_rows, gold_rows, outage_rows
 from lakehouse.gold_spans import Row
 from lakehouse.gold_tables import GOLD_BY_NAME
 from tests.support.control_history import CLUSTER_ID, History, seen
@@ -39,6 +39,24 @@ def test_in_pieces_the_tables_end_up_as_at_once() -> None:
         tail, _ = gold_rows(changes[cut:], events, at(100), carry)
         for name, table in GOLD_BY_NAME.items():
             assert put(table, head[name], middle[name], tail[name]) == put(table, whole[name]), (cut, name)
+
+
+@pytest.mark.parametrize("name", [*CHANGE_BUILDERS, *SPAN_BUILDERS])
+def test_one_table_alone_gets_the_rows_that_it_gets_among_all(name: str) -> None:
+    changes = changes_of(eventful())
+    whole, _ = gold_rows(changes, {}, at(100))
+    head, carry = decided_rows(changes[:3], Carry(), {name})
+    tail, carry = decided_rows(changes[3:], carry, {name})
+    assert (set(head), set(tail)) == ({name}, {name})
+    assert put(GOLD_BY_NAME[name], head[name], tail[name]) == put(GOLD_BY_NAME[name], whole[name])
+
+
+def test_outages_are_told_from_the_masterships_of_any_carry() -> None:
+    changes = changes_of(eventful())
+    whole, _ = gold_rows(changes, {}, at(100))
+    none, carry = decided_rows(changes, Carry(), ())
+    assert none == {}
+    assert outage_rows(carry.masterships, {}, at(100)) == {name: whole[name] for name in OUTAGE_TABLES}
 
 
 def test_nothing_gives_no_rows() -> None:

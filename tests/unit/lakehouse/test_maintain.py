@@ -168,13 +168,15 @@ def test_time_travel_inside_the_window_stays_possible_and_older_files_go(landed:
     assert read(lake, DECISIONS).num_rows == len(RECORDS)
 
 
-def test_commits_that_no_version_of_the_window_needs_are_forgotten(landed: Lake) -> None:
+def test_commits_that_no_version_of_the_window_needs_are_forgotten(landed: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(care, "COMMITS_PER_CHECKPOINT", 10)
     lake = landed
     cared(lake)
     newest = deltalake.DeltaTable(lake.uri(DECISIONS)).version()
     age(lake, 31, newest, keep_checkpoints=True)
+    row = read(lake, DECISIONS).slice(0, 1)
     for _ in range(care.COMMITS_PER_CHECKPOINT):
-        deltalake.write_deltalake(lake.uri(DECISIONS), read(lake, DECISIONS).slice(0, 1), mode="append")
+        deltalake.write_deltalake(lake.uri(DECISIONS), row, mode="append")
     cared(lake)
     left = sorted(int(path.stem) for path in (Path(lake.uri(DECISIONS)) / "_delta_log").glob("*.json"))
     assert left[0] == newest

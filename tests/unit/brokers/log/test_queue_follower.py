@@ -14,6 +14,7 @@ import pytest
 from brokers.log import dispatch, queue_follower
 from brokers.log.entry_process import EntryProcess
 from brokers.log.queue_follower import QueueFollower
+from brokers.log.scan import LogWalk
 from brokers.log.store import MessageStore, StoreConfig
 from tests.support.brokers import until
 from tests.unit.brokers.log.log_samples import NOW_MS, message
@@ -176,6 +177,25 @@ async def test_a_process_that_dies_is_noticed_without_more_messages(
     assert copy.follower._under_way is not None
     os.kill(helper.pid, signal.SIGKILL)
     await until(lambda: copy.follower.lag_bytes < 2_000, "all but an unfinished message is readable")
+    copy.close()
+
+
+async def test_what_a_cut_left_of_a_piece_is_readable_though_its_process_stands_still(
+    tmp_path: Path, source: MessageStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(queue_follower, "PIECES_PER_S", 1)
+    copy = Copy(tmp_path / "copy", source)
+    helper = await copy.with_process()
+    os.kill(helper.pid, signal.SIGSTOP)
+    copy.receive(25_000)
+    copy.follower._now()
+    assert copy.follower._under_way is not None
+    starts = [record.physical_offset for record in LogWalk(copy.store.read_log, 0, copy.store.log_end, FILE_BYTES, check_body=False)]
+    cut = max(start for start in starts if start < copy.store.dispatched_offset + 1_500)
+    assert cut > copy.store.dispatched_offset
+    copy.store.truncate(cut)
+    copy.follower.catch_up()
+    assert copy.store.dispatched_offset == cut and copy.follower.lag_bytes == 0
     copy.close()
 
 
