@@ -1,43 +1,24 @@
 """
 Why a broker set has the masters it had: each election with everything that is known about it.
 
-Responsible for joining decisions, the evidence in their commands and what brokers reported, all
-read from Delta without Spark. Refuses to know how it looks on a screen (`explain_text`).
+Responsible for joining decisions, the evidence in their commands and what brokers reported. Refuses to know how
+these are found (`explain_sources`) and how it looks on a screen (`explain_text`).
 Times of different machines are put side by side as they are: they are as good as the clocks.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from lakehouse import wording
-from lakehouse.decisions import Row, command_times, decision_rows, unknown_set
-from lakehouse.delta_tables import read
+from lakehouse.decisions import Row
 from lakehouse.errors import NotLanded
-from lakehouse.gold_failovers import CLOCK_SLACK_MS
+from lakehouse.explain_sources import AFTERMATH_MS, Sources, sources_of, whole_again
 from lakehouse.lake import Lake
-from lakehouse.tables import BY_NAME, ELECTIONS
+from lakehouse.tables import CLOCK_SLACK_MS
 
 PHASES = ("detected", "probed", "received", "appended", "applied", "answered", "notified")
-# Broker events are shown up to the next election, but not longer than this.
-AFTERMATH_MS = 120_000
-EVENT_TABLES = (
-    "role_changed", "epoch_appended", "first_message_acknowledged", "ha_link_up",
-    "slave_caught_up", "log_truncated", "broker_started", "requests_forwarded",
-)  # fmt: skip
-
-
-@dataclass(frozen=True, slots=True)
-class _Sources:
-    """Everything about one set, as rows."""
-
-    elections: list[Row]
-    commands: Mapping[int, Row]
-    decisions: list[Row]
-    events: Mapping[str, list[Row]]
-    times: Mapping[int, int]
 
 
 def explain(lake: Lake, broker_name: str, epoch: int | None = None) -> dict[str, Any]:
@@ -46,37 +27,17 @@ def explain(lake: Lake, broker_name: str, epoch: int | None = None) -> dict[str,
 
     Raises `NotLanded` for a set or an epoch that is not known.
     """
-    sources = _sources(lake, broker_name)
-    asked = [i for i, row in enumerate(sources.elections) if epoch in (None, row["master_epoch"])]
-    if epoch is not None and not asked:
-        known = [str(row["master_epoch"]) for row in sources.elections if row["master_epoch"] is not None]
+    sources = sources_of(lake, broker_name, epoch)
+    if epoch not in (None, *sources.epochs):
         raise NotLanded(
             f"no election of {broker_name} began epoch {epoch}; "
-            f"known epochs: {', '.join(known) or 'none'}"
+            f"known epochs: {', '.join(map(str, sources.epochs)) or 'none'}"
         )
+    asked = [i for i, row in enumerate(sources.elections) if epoch in (None, row["master_epoch"])]
     return {"broker_name": broker_name, "elections": [_election(i, sources) for i in asked]}
 
 
-def _sources(lake: Lake, broker_name: str) -> _Sources:
-    here = [("broker_name", "=", broker_name)]
-    decisions = decision_rows(lake, here, columns=("command_offset", "changes", "published_at_ms"))
-    if not decisions:
-        raise unknown_set(lake, broker_name)
-    commands = read(lake, BY_NAME["silver/elect_master"], filters=here).to_pylist()
-    elections = decision_rows(lake, here, ELECTIONS)
-    return _Sources(
-        elections=elections,
-        commands={row["log_offset"]: row for row in commands},
-        decisions=decisions,
-        events={
-            name: read(lake, BY_NAME[f"silver/{name}"], filters=here).to_pylist()
-            for name in EVENT_TABLES
-        },
-        times=command_times(lake, decisions),
-    )
-
-
-def _election(index: int, sources: _Sources) -> dict[str, Any]:
+def _election(index: int, sources: Sources) -> dict[str, Any]:
     row = sources.elections[index]
     offset = row["command_offset"]
     stamps = dict(row["phases"])
@@ -124,7 +85,7 @@ def _result(row: Row) -> dict[str, Any]:
     return {name: row[name] for name in names}
 
 
-def _previous(offset: int, sources: _Sources) -> dict[str, Any]:
+def _previous(offset: int, sources: Sources) -> dict[str, Any]:
     """Mastership and SyncStateSet as they were before the command."""
     before: dict[str, Any] = {
         "master_broker_id": None, "master_epoch": 0, "sync_state_set": [],
@@ -140,12 +101,12 @@ def _previous(offset: int, sources: _Sources) -> dict[str, Any]:
     return before
 
 
-def _changes_before(offset: int, sources: _Sources) -> list[dict[str, Any]]:
+def _changes_before(offset: int, sources: Sources) -> list[dict[str, Any]]:
     earlier = (row for row in sources.decisions if row["command_offset"] < offset)
     return [change for row in earlier for change in wording.changes_of(row["changes"])]
 
 
-def _window(index: int, sources: _Sources, at_ms: int) -> tuple[int, int]:
+def _window(index: int, sources: Sources, at_ms: int) -> tuple[int, int]:
     """The time in which broker events belong to the election."""
     following = (row for row in sources.elections[index + 1 :] if row["master_epoch"] is not None)
     next_row = next(following, None)
@@ -155,7 +116,7 @@ def _window(index: int, sources: _Sources, at_ms: int) -> tuple[int, int]:
     return at_ms - CLOCK_SLACK_MS, end_ms
 
 
-def _aftermath(index: int, sources: _Sources, at_ms: int) -> list[dict[str, Any]]:
+def _aftermath(index: int, sources: Sources, at_ms: int) -> list[dict[str, Any]]:
     """What brokers reported after the election, as phases."""
     row = sources.elections[index]
     epoch, master = row["master_epoch"], row["master_broker_id"]
@@ -225,7 +186,7 @@ def _with_distances(phases: list[dict[str, Any]], began_ms: int) -> list[dict[st
     return found
 
 
-def _clients(index: int, sources: _Sources, began_ms: int) -> dict[str, Any]:
+def _clients(index: int, sources: Sources, began_ms: int) -> dict[str, Any]:
     """What clients saw: how long until sends were acknowledged again, what was forwarded."""
     row = sources.elections[index]
     epoch = row["master_epoch"]
@@ -242,17 +203,7 @@ def _clients(index: int, sources: _Sources, began_ms: int) -> dict[str, Any]:
     }
 
 
-def _whole_again_ms(row: Row, sources: _Sources) -> int | None:
+def _whole_again_ms(row: Row, sources: Sources) -> int | None:
     """When the set had all replicas again that the election looked at; None if not yet."""
-    everyone = {candidate["broker_id"] for candidate in row["candidates"]}
-    for decision in sources.decisions:
-        if decision["command_offset"] < row["command_offset"]:
-            continue
-        for change in wording.changes_of(decision["changes"]):
-            if change["kind"] not in ("MasterElected", "SyncStateSetAltered"):
-                continue
-            if change["kind"] == "MasterElected" and change["master_epoch"] > row["master_epoch"]:
-                return None
-            if everyone <= set(change["sync_state_set"]):
-                return sources.times.get(decision["command_offset"], decision["published_at_ms"])
-    return None
+    found = whole_again(row, sources.decisions)
+    return None if found is None else sources.times.get(found["command_offset"], found["published_at_ms"])

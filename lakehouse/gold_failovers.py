@@ -14,9 +14,8 @@ from typing import Any
 from events.outcomes import LABEL_AT_RISK, LABEL_UNCLEAN
 from lakehouse.gold_masterships import Mastership, successions
 from lakehouse.gold_spans import Row
+from lakehouse.tables import CLOCK_SLACK_MS
 
-# A broker's clock may be behind the controller's by this much.
-CLOCK_SLACK_MS = 2_000
 UNKNOWN = -1
 EVENT_KINDS = ("role_changed", "epoch_appended", "first_message_acknowledged", "log_truncated")
 

@@ -11,14 +11,14 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import deltalake
 import pyarrow as pa
 import pyarrow.compute as pc
-from deltalake import PostCommitHookProperties
+from deltalake import PostCommitHookProperties, WriterProperties
 from deltalake.exceptions import DeltaError
 from deltalake.fs import DeltaStorageHandler
 from pyarrow.fs import FileSelector, FileType, PyFileSystem
@@ -47,6 +47,10 @@ MS_PER_DAY = 86_400_000
 COMMITS_PER_CHECKPOINT = 50
 """Opening a table reads at most about so many commits one by one after a round of care."""
 AT_ONCE = 1
+ROWS_TOGETHER = 65_536
+"""A reader takes so many rows of a file or none of them: who asks for one election opens one or two such groups."""
+# What the library takes when it is asked for nothing: with properties of one's own there would be none.
+_COMPRESSION: Mapping[str, Any] = {"compression": "ZSTD", "compression_level": 4}
 # Checkpoints are made here, of a version that is known to be settled, and not in passing.
 _NO_CHECKPOINT = PostCommitHookProperties(create_checkpoint=False, cleanup_expired_logs=False)
 _WINDOW_PROPERTIES = ("delta.deletedFileRetentionDuration", "delta.logRetentionDuration")
@@ -233,6 +237,7 @@ def _write_anew(delta: deltalake.DeltaTable, rewrite: Rewrite) -> None:
         "target_size": rewrite.target_bytes,
         "max_concurrent_tasks": AT_ONCE,
         "post_commithook_properties": _NO_CHECKPOINT,
+        "writer_properties": WriterProperties(max_row_group_size=ROWS_TOGETHER, **_COMPRESSION),
     }
     if rewrite.order_by:
         delta.optimize.z_order(rewrite.order_by, **how)

@@ -218,6 +218,9 @@ EVENT_TABLES = tuple(
     for kind in schemas.names("broker_events")
 )
 
+CLOCK_SLACK_MS = 2_000
+"""A broker's clock, which times its events, may be behind that of the controllers by so much."""
+
 # Landed first, so that a decision can be asked for soon after it was made.
 FIRST_TABLES = (BRONZE, DECISIONS)
 DETAIL_TABLES = (UNREADABLE, ELECTIONS, *COMMAND_TABLES, *EVENT_TABLES)

@@ -55,6 +55,8 @@ async def test_a_set_outlives_its_master_and_its_controller_and_history_proves_i
         assert statuses[active]["sets"]["a"]["sync_state_set"] == [2, 3]
         assert any(notice.ext["masterBrokerId"] == "2" for notice in brokers[2].notices)
 
+        # Only who decided knows when it detected and probed: a successor would publish the outcome without these times.
+        await controllers.until(lambda all_: all_[active]["published_offset"] == all_[active]["applied_offset"], "the election is published")
         controllers.end(active, signal.SIGKILL)
         info = await brokers[1].call(standby, 1004, {"brokerName": "a"})
         assert info.code == 0 and info.ext["masterBrokerId"] == "2", info.remark

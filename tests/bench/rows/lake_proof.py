@@ -55,10 +55,14 @@ def measure_long(bench: Bench) -> list[Figure]:
 
 
 def measure_question(bench: Bench) -> list[Figure]:
-    """One election of a history of 1 M commands explained."""
+    """One election of a history of 1 M commands explained, of tables as they landed and after a round of care."""
     bench.quiet()
     bench.say(f"laying down {LONG:,} commands and their outcomes, in silver too")
-    return [_asked(bench, apart(laid_lake.lay, bench.folder("explain") / "tables", LONG, True))]
+    laid = apart(laid_lake.lay, bench.folder("explain") / "tables", LONG, True)
+    landed = _asked(bench, laid, "as it landed")
+    bench.say("one round of care")
+    _regent("lake", "maintain", "--tables", laid.root)
+    return [landed, _asked(bench, laid, "cared for")]
 
 
 def _two(bench: Bench, first: int, second: int) -> list[Figure]:
@@ -83,15 +87,18 @@ def _name(commands: int) -> str:
     return f"{commands / 1_000_000:g} M commands"
 
 
-def _asked(bench: Bench, laid: Laid) -> Figure:
-    bench.say(f"regent {' '.join(ASKED)}, {TIMES} times")
-    command = [sys.executable, "-m", "infra", *ASKED, "--tables", laid.root]
-    times = []
-    for _ in range(TIMES):
-        began = time.perf_counter()
-        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-        times.append(round(time.perf_counter() - began, 3))
-        if done.returncode:
-            raise BenchFailed(f"{' '.join(ASKED)}: {done.stderr.strip()}")
-    note = f"the whole command, process start included, median of {TIMES}, {_name(laid.commands)} of {laid_lake.SETS} sets"
-    return Figure("explain", f"regent explain of one election, {_name(laid.commands)}", "s", median(times), goal=at_most(1.0), note=note, samples=times)
+def _asked(bench: Bench, laid: Laid, state: str) -> Figure:
+    bench.say(f"regent {' '.join(ASKED)}, {TIMES} times, {state}")
+    times = [_regent(*ASKED, "--tables", laid.root) for _ in range(TIMES)]
+    note = f"the whole command, process start included, median of {TIMES}, {_name(laid.commands)} of {laid_lake.SETS} sets, {state}"
+    title = f"regent explain of one election, {_name(laid.commands)}, {state}"
+    return Figure("explain", title, "s", median(times), goal=at_most(1.0), note=note, samples=times)
+
+
+def _regent(*words: str) -> float:
+    """Seconds that a verb takes. Raises `BenchFailed` with what it said."""
+    began = time.perf_counter()
+    done = subprocess.run([sys.executable, "-m", "infra", *words], cwd=ROOT, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise BenchFailed(f"{' '.join(words)}: {done.stderr.strip()}")
+    return round(time.perf_counter() - began, 3)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import deltalake
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from lakehouse import maintain as care
@@ -93,6 +94,15 @@ def test_files_hold_ranges_of_offsets_after_merging(landed: Lake) -> None:
     cared(landed)
     statistics = pa.table(deltalake.DeltaTable(landed.uri(BRONZE)).get_add_actions(flatten=True)).to_pylist()
     assert {(row["min.offset"], row["max.offset"]) for row in statistics} == {(0, len(RECORDS) - 1)}
+
+
+def test_readers_can_take_a_part_of_a_merged_file(landed: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(care, "ROWS_TOGETHER", 5)
+    cared(landed)
+    [file] = deltalake.DeltaTable(landed.uri(DECISIONS)).file_uris()
+    groups = [pq.ParquetFile(file).metadata.row_group(at) for at in range(pq.ParquetFile(file).num_row_groups)]
+    assert sum(group.num_rows for group in groups) == len(RECORDS) > 10 and max(group.num_rows for group in groups) <= 5
+    assert {group.column(0).compression for group in groups} == {"ZSTD"}
 
 
 def test_a_table_of_a_kind_that_came_later_is_cared_for_as_well(tmp_path: Path) -> None:
