@@ -16,7 +16,7 @@ from lakehouse import wording
 from lakehouse.decisions import Row, command_times, decision_rows, require_set
 from lakehouse.delta_tables import read
 from lakehouse.lake import Lake
-from lakehouse.tables import BY_NAME, CLOCK_SLACK_MS, ELECTIONS
+from lakehouse.tables import BY_NAME, CLOCK_SLACK_MS, ELECTIONS, EPOCH_COLUMNS
 
 # Broker events are shown up to the next election, but not longer than this.
 AFTERMATH_MS = 120_000
@@ -24,8 +24,6 @@ SOON = 10_000
 """Most sets are whole again within so many commands after an election; else all that follow are read."""
 OFFSET_MAX = 2**63 - 1
 DECISION_COLUMNS = ("command_offset", "changes", "published_at_ms")
-EPOCH_COLUMN_OF = {"role_changed": "master_epoch", "epoch_appended": "epoch", "first_message_acknowledged": "epoch"}
-"""Events that name the epoch that they belong to; of the others the time tells."""
 EVENTS_IN_TIME = ("ha_link_up", "slave_caught_up", "log_truncated", "broker_started", "requests_forwarded")
 
 Filter = list[tuple[str, str, Any]]
@@ -106,11 +104,11 @@ def _span_ms(election: Row) -> tuple[int, int]:
 
 def _events(lake: Lake, here: Filter, epoch: int | None, span_ms: tuple[int, int] | None) -> dict[str, list[Row]]:
     """What brokers reported, by the table's name without its layer."""
-    of_epoch = {} if epoch is None else {name: [(column, "=", epoch)] for name, column in EPOCH_COLUMN_OF.items()}
+    of_epoch = {} if epoch is None else {name: [(column, "=", epoch)] for name, column in EPOCH_COLUMNS.items()}
     in_time = [] if span_ms is None else [("at_ms", ">=", span_ms[0]), ("at_ms", "<=", span_ms[1])]
     return {
-        name: read(lake, BY_NAME[f"silver/{name}"], filters=[*here, *of_epoch.get(name, [] if name in EPOCH_COLUMN_OF else in_time)]).to_pylist()
-        for name in (*EPOCH_COLUMN_OF, *EVENTS_IN_TIME)
+        name: read(lake, BY_NAME[f"silver/{name}"], filters=[*here, *of_epoch.get(name, [] if name in EPOCH_COLUMNS else in_time)]).to_pylist()
+        for name in (*EPOCH_COLUMNS, *EVENTS_IN_TIME)
     }
 
 

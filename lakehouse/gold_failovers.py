@@ -7,20 +7,35 @@ reported is null. Times of different machines are put side by side as they are.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
 from events.outcomes import LABEL_AT_RISK, LABEL_UNCLEAN
 from lakehouse.gold_masterships import Mastership, successions
 from lakehouse.gold_spans import Row
-from lakehouse.tables import CLOCK_SLACK_MS
+from lakehouse.tables import CLOCK_SLACK_MS, EPOCH_COLUMNS
 
 UNKNOWN = -1
-EVENT_KINDS = ("role_changed", "epoch_appended", "first_message_acknowledged", "log_truncated")
+EVENT_KINDS = (*EPOCH_COLUMNS, "log_truncated")
 
 Events = Mapping[str, Sequence[Mapping[str, Any]]]
 """Rows of the silver tables of `EVENT_KINDS`, by the name of the table without its layer."""
+
+
+@dataclass(frozen=True, slots=True)
+class _SetEvents:
+    """The events of one set, found without looking through those of its other epochs."""
+
+    first: dict[tuple[str, int, int], Row] = field(default_factory=dict)
+    """By kind, broker and epoch: the earliest by which that broker speaks of that epoch."""
+    truncated: list[Row] = field(default_factory=list)
+    """Ascending by time."""
+
+
+NO_EVENTS = _SetEvents()
 
 
 def failover_rows(found: Iterable[Mastership], events: Mapping[str, Events]) -> list[Row]:
@@ -34,7 +49,7 @@ def failover_rows(found: Iterable[Mastership], events: Mapping[str, Events]) -> 
     by_set = {cluster_id: _by_set(rows) for cluster_id, rows in events.items()}
     rows = []
     for old, new in pairs:
-        own = by_set.get(new.cluster_id, {}).get(new.broker_name, {})
+        own = by_set.get(new.cluster_id, {}).get(new.broker_name, NO_EVENTS)
         rows.append(_row(old, new, own, ends_ms.get((*new.set_key, new.epoch))))
     return rows
 
@@ -59,27 +74,29 @@ def _ends_ms(masterships: Sequence[Mastership]) -> dict[tuple[str, str, int], in
     }
 
 
-def _by_set(events: Events) -> dict[str, dict[str, list[Row]]]:
+def _by_set(events: Events) -> dict[str, _SetEvents]:
     """
-    The events of each set of one controller's cluster, one for each event id, ascending by time.
+    The events of each set of one controller's cluster, one for each event id.
 
     Brokers' own cluster name says nothing here: a set keeps the one that it began with.
     """
-    found: dict[str, dict[str, list[Row]]] = {}
+    found: dict[str, _SetEvents] = {}
     for kind in EVENT_KINDS:
         once = {row["event_id"]: row for row in reversed(events.get(kind, ()))}
         for row in sorted(once.values(), key=lambda one: (one["at_ms"], one["event_id"])):
-            of_set = found.setdefault(row["broker_name"], {})
-            of_set.setdefault(kind, []).append(dict(row))
+            of_set = found.setdefault(row["broker_name"], _SetEvents())
+            if kind in EPOCH_COLUMNS:
+                of_set.first.setdefault((kind, row["broker_id"], row[EPOCH_COLUMNS[kind]]), dict(row))
+            else:
+                of_set.truncated.append(dict(row))
     return found
 
 
-def _row(old: Mastership, new: Mastership, events: Mapping[str, list[Row]], end_ms: int | None) -> Row:
-    durable = _first(events, "epoch_appended", new, "epoch")
-    acknowledged = _first(events, "first_message_acknowledged", new, "epoch")
+def _row(old: Mastership, new: Mastership, events: _SetEvents, end_ms: int | None) -> Row:
+    role, durable, acknowledged = (events.first.get((kind, new.master, new.epoch)) for kind in EPOCH_COLUMNS)
     last_ms = None if durable is None or durable["last_store_ms"] == UNKNOWN else durable["last_store_ms"]
     first_ms = None if acknowledged is None else acknowledged["at_ms"]
-    truncations = _truncations(events.get("log_truncated", ()), new.at_ms - CLOCK_SLACK_MS, end_ms)
+    truncations = _truncations(events.truncated, new.at_ms - CLOCK_SLACK_MS, end_ms)
     return {
         "cluster_id": new.cluster_id,
         "broker_name": new.broker_name,
@@ -95,18 +112,10 @@ def _row(old: Mastership, new: Mastership, events: Mapping[str, list[Row]], end_
         "last_message_ms": last_ms,
         "first_acknowledged_ms": first_ms,
         "unavailable_ms": None if last_ms is None or first_ms is None else max(0, first_ms - last_ms),
-        "phases": _phases(new, _first(events, "role_changed", new, "master_epoch"), durable, acknowledged),
+        "phases": _phases(new, role, durable, acknowledged),
         "truncations": truncations,
         "truncated_bytes": sum(one["from_offset"] - one["to_offset"] for one in truncations),
     }
-
-
-def _first(events: Mapping[str, list[Row]], kind: str, new: Mastership, epoch_column: str) -> Row | None:
-    """The earliest event of that kind by which the new master speaks of its epoch."""
-    for row in events.get(kind, ()):
-        if row["broker_id"] == new.master and row[epoch_column] == new.epoch:
-            return row
-    return None
 
 
 def _phases(new: Mastership, role: Row | None, durable: Row | None, acknowledged: Row | None) -> list[Row]:
@@ -125,10 +134,15 @@ def _phases(new: Mastership, role: Row | None, durable: Row | None, acknowledged
     return phases
 
 
-def _truncations(rows: Iterable[Row], from_ms: int, end_ms: int | None) -> list[Row]:
+def _truncations(rows: Sequence[Row], from_ms: int, end_ms: int | None) -> list[Row]:
     names = ("broker_id", "from_offset", "to_offset", "at_ms", "reason")
-    in_time = (row for row in rows if from_ms <= row["at_ms"] and (end_ms is None or row["at_ms"] < end_ms))
-    return [{name: row[name] for name in names} for row in in_time]
+    begin = bisect_left(rows, from_ms, key=_at_ms)
+    end = len(rows) if end_ms is None else bisect_left(rows, end_ms, key=_at_ms)
+    return [{name: row[name] for name in names} for row in rows[begin:end]]
+
+
+def _at_ms(row: Row) -> int:
+    return int(row["at_ms"])
 
 
 def _at_risk(one: Mastership, truncated_bytes: int) -> Row:

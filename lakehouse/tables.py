@@ -221,6 +221,9 @@ EVENT_TABLES = tuple(
 CLOCK_SLACK_MS = 2_000
 """A broker's clock, which times its events, may be behind that of the controllers by so much."""
 
+EPOCH_COLUMNS = {"role_changed": "master_epoch", "epoch_appended": "epoch", "first_message_acknowledged": "epoch"}
+"""Where a broker says of which epoch an event is; of the others the time tells."""
+
 # Landed first, so that a decision can be asked for soon after it was made.
 FIRST_TABLES = (BRONZE, DECISIONS)
 DETAIL_TABLES = (UNREADABLE, ELECTIONS, *COMMAND_TABLES, *EVENT_TABLES)
