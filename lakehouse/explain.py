@@ -8,13 +8,12 @@ Times of different machines are put side by side as they are: they are as good a
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from lakehouse import wording
 from lakehouse.decisions import Row
 from lakehouse.errors import NotLanded
-from lakehouse.explain_sources import AFTERMATH_MS, Sources, sources_of, whole_again
+from lakehouse.explain_sources import AFTERMATH_MS, Sources, sources_of
 from lakehouse.lake import Lake
 from lakehouse.tables import CLOCK_SLACK_MS
 
@@ -58,7 +57,7 @@ def _election(index: int, sources: Sources) -> dict[str, Any]:
         "code": row["code"],
         "labels": row["labels"],
         "request": _request(sources.commands.get(offset)),
-        "previous": _previous(offset, sources),
+        "previous": sources.decisions.before(offset),
         "result": _result(row) if won else None,
         "candidates": row["candidates"],
         "phases": _with_distances(phases + after, began_ms),
@@ -85,27 +84,6 @@ def _result(row: Row) -> dict[str, Any]:
     return {name: row[name] for name in names}
 
 
-def _previous(offset: int, sources: Sources) -> dict[str, Any]:
-    """Mastership and SyncStateSet as they were before the command."""
-    before: dict[str, Any] = {
-        "master_broker_id": None, "master_epoch": 0, "sync_state_set": [],
-    }  # fmt: skip
-    for change in _changes_before(offset, sources):
-        match change["kind"]:
-            case "MasterElected" | "BrokerSetImported":
-                before = {name: change[name] for name in before}
-            case "MasterCleared":
-                before = {**before, "master_broker_id": None}
-            case "SyncStateSetAltered":
-                before = {**before, "sync_state_set": change["sync_state_set"]}
-    return before
-
-
-def _changes_before(offset: int, sources: Sources) -> list[dict[str, Any]]:
-    earlier = (row for row in sources.decisions if row["command_offset"] < offset)
-    return [change for row in earlier for change in wording.changes_of(row["changes"])]
-
-
 def _window(index: int, sources: Sources, at_ms: int) -> tuple[int, int]:
     """The time in which broker events belong to the election."""
     following = (row for row in sources.elections[index + 1 :] if row["master_epoch"] is not None)
@@ -120,54 +98,36 @@ def _aftermath(index: int, sources: Sources, at_ms: int) -> list[dict[str, Any]]
     """What brokers reported after the election, as phases."""
     row = sources.elections[index]
     epoch, master = row["master_epoch"], row["master_broker_id"]
-    window = _window(index, sources, at_ms)
+    window, events = _window(index, sources, at_ms), sources.events
     found = [
         _phase(e, f"broker {e['broker_id']} is {e['role'].lower()}")
-        for e in _first_each(sources.events["role_changed"], "broker_id", master_epoch=epoch)
+        for e in _first_each(sorted(events.of_epoch("role_changed", epoch), key=lambda e: e["at_ms"]), "broker_id")
     ]
     for name, words in (
         ("epoch_appended", "epoch entry durable"),
         ("first_message_acknowledged", "first message acknowledged"),
     ):
-        own = [e for e in sources.events[name] if e["epoch"] == epoch and e["broker_id"] == master]
+        own = [e for e in events.of_epoch(name, epoch) if e["broker_id"] == master]
         found += [_phase(e, words) for e in own[:1]]
-    in_time = _in_window(sources.events, window)
-    links = [e for e in in_time["ha_link_up"] if e["broker_id"] == master]
-    found += [
-        _phase(e, f"link to {e['peer_broker_id']} up") for e in _first_each(links, "peer_broker_id")
-    ]
+    links = [e for e in events.in_time("ha_link_up", *window) if e["broker_id"] == master]
+    found += [_phase(e, f"link to {e['peer_broker_id']} up") for e in _first_each(links, "peer_broker_id")]
     found += [
         _phase(e, f"slave {e['slave_broker_id']} caught up")
-        for e in _first_each(in_time["slave_caught_up"], "slave_broker_id")
+        for e in _first_each(events.in_time("slave_caught_up", *window), "slave_broker_id")
     ]
     found += [
         _phase(e, f"broker {e['broker_id']} cut its log {e['from_offset']} -> {e['to_offset']}")
-        for e in in_time["log_truncated"]
+        for e in events.in_time("log_truncated", *window)
     ]
-    found += [
-        _phase(e, f"broker {e['broker_id']} started again") for e in in_time["broker_started"]
-    ]
+    found += [_phase(e, f"broker {e['broker_id']} started again") for e in events.in_time("broker_started", *window)]
     return sorted(found, key=lambda phase: phase["at_ms"])
 
 
-def _in_window(
-    events: Mapping[str, list[Row]], window: tuple[int, int]
-) -> dict[str, list[Row]]:
-    first_ms, end_ms = window
-    return {
-        name: sorted(
-            (row for row in rows if first_ms <= row["at_ms"] < end_ms), key=lambda r: r["at_ms"]
-        )
-        for name, rows in events.items()
-    }
-
-
-def _first_each(rows: Sequence[Row], column: str, **same: object) -> list[Row]:
-    """The earliest row for each value of a column, among those with the same other values."""
+def _first_each(rows: Sequence[Row], column: str) -> list[Row]:
+    """The earliest row for each value of a column, of rows ascending by time."""
     found: dict[object, Row] = {}
-    for row in sorted(rows, key=lambda r: r["at_ms"]):
-        if all(row[name] == value for name, value in same.items()):
-            found.setdefault(row[column], row)
+    for row in rows:
+        found.setdefault(row[column], row)
     return list(found.values())
 
 
@@ -189,12 +149,8 @@ def _with_distances(phases: list[dict[str, Any]], began_ms: int) -> list[dict[st
 def _clients(index: int, sources: Sources, began_ms: int) -> dict[str, Any]:
     """What clients saw: how long until sends were acknowledged again, what was forwarded."""
     row = sources.elections[index]
-    epoch = row["master_epoch"]
-    acks = [
-        e["at_ms"] for e in sources.events["first_message_acknowledged"] if e["epoch"] == epoch
-    ]
-    window = _window(index, sources, began_ms)
-    forwarded = _in_window(sources.events, window)["requests_forwarded"]
+    acks = [e["at_ms"] for e in sources.events.of_epoch("first_message_acknowledged", row["master_epoch"])]
+    forwarded = sources.events.in_time("requests_forwarded", *_window(index, sources, began_ms))
     whole_ms = _whole_again_ms(row, sources)
     return {
         "acknowledged_again_after_ms": min(acks) - began_ms if acks else None,
@@ -205,5 +161,5 @@ def _clients(index: int, sources: Sources, began_ms: int) -> dict[str, Any]:
 
 def _whole_again_ms(row: Row, sources: Sources) -> int | None:
     """When the set had all replicas again that the election looked at; None if not yet."""
-    found = whole_again(row, sources.decisions)
+    found = sources.decisions.whole_again(row)
     return None if found is None else sources.times.get(found["command_offset"], found["published_at_ms"])

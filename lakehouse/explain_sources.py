@@ -12,9 +12,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from lakehouse import wording
 from lakehouse.decisions import Row, command_times, decision_rows, require_set
 from lakehouse.delta_tables import read
+from lakehouse.explain_rows import Decisions, Events
 from lakehouse.lake import Lake
 from lakehouse.tables import BY_NAME, CLOCK_SLACK_MS, ELECTIONS, EPOCH_COLUMNS
 
@@ -23,7 +23,6 @@ AFTERMATH_MS = 120_000
 SOON = 10_000
 """Most sets are whole again within so many commands after an election; else all that follow are read."""
 OFFSET_MAX = 2**63 - 1
-DECISION_COLUMNS = ("command_offset", "changes", "published_at_ms")
 EVENTS_IN_TIME = ("ha_link_up", "slave_caught_up", "log_truncated", "broker_started", "requests_forwarded")
 
 Filter = list[tuple[str, str, Any]]
@@ -39,9 +38,9 @@ class Sources:
     """Those asked for, with the one before and the one after that began an epoch."""
     commands: Mapping[int, Row] = field(default_factory=dict)
     """ElectMaster by its offset."""
-    decisions: list[Row] = field(default_factory=list)
+    decisions: Decisions = field(default_factory=Decisions)
     """From the election before those asked for until the set was whole again."""
-    events: Mapping[str, list[Row]] = field(default_factory=dict)
+    events: Events = field(default_factory=Events)
     times: Mapping[int, int] = field(default_factory=dict)
 
 
@@ -59,7 +58,7 @@ def sources_of(lake: Lake, broker_name: str, epoch: int | None) -> Sources:
     if not known or epoch not in (None, *epochs):
         return Sources(epochs)
     if epoch is None:
-        elections, decisions = decision_rows(lake, here, ELECTIONS), decision_rows(lake, here, columns=DECISION_COLUMNS)
+        elections, decisions = decision_rows(lake, here, ELECTIONS), _decisions(lake, here)
         asked, commands, span_ms = elections, here, None
     else:
         elections, asked, decisions = _about_one(lake, here, known, epoch)
@@ -70,11 +69,11 @@ def sources_of(lake: Lake, broker_name: str, epoch: int | None) -> Sources:
         commands={row["log_offset"]: row for row in read(lake, BY_NAME["silver/elect_master"], filters=commands).to_pylist()},
         decisions=decisions,
         events=_events(lake, here, epoch, span_ms),
-        times=command_times(lake, [*elections, *_whole_again_of(asked, decisions)]),
+        times=command_times(lake, [*elections, *_whole_again(asked, decisions)]),
     )
 
 
-def _about_one(lake: Lake, here: Filter, known: Sequence[Row], epoch: int) -> tuple[list[Row], list[Row], list[Row]]:
+def _about_one(lake: Lake, here: Filter, known: Sequence[Row], epoch: int) -> tuple[list[Row], list[Row], Decisions]:
     """The election that began `epoch` with its neighbours, that one alone, and the decisions that explain it."""
     won = [row for row in known if row["master_epoch"] is not None]
     at = next(at for at, row in enumerate(won) if row["master_epoch"] == epoch)
@@ -83,12 +82,16 @@ def _about_one(lake: Lake, here: Filter, known: Sequence[Row], epoch: int) -> tu
     asked = [row for row in elections if row["master_epoch"] == epoch]
     begin = first if at else 0  # Without one before it, an imported set may tell of a master.
     ends = (last,) if at + 1 < len(won) else (last + SOON, OFFSET_MAX)
-    decisions: list[Row] = []
+    decisions = Decisions()
     for end in ends:
-        decisions = decision_rows(lake, [*here, *_between(begin, end)], columns=DECISION_COLUMNS)
-        if whole_again(asked[0], decisions) is not None:
+        decisions = _decisions(lake, [*here, *_between(begin, end)])
+        if decisions.whole_again(asked[0]) is not None:
             break
     return elections, asked, decisions
+
+
+def _decisions(lake: Lake, which: Filter) -> Decisions:
+    return Decisions(decision_rows(lake, which, columns=("command_offset", "changes", "published_at_ms")))
 
 
 def _between(first: int, last: int) -> Filter:
@@ -102,32 +105,13 @@ def _span_ms(election: Row) -> tuple[int, int]:
     return min(stamps) - CLOCK_SLACK_MS - AFTERMATH_MS, max(stamps) + CLOCK_SLACK_MS + AFTERMATH_MS
 
 
-def _events(lake: Lake, here: Filter, epoch: int | None, span_ms: tuple[int, int] | None) -> dict[str, list[Row]]:
-    """What brokers reported, by the table's name without its layer."""
+def _events(lake: Lake, here: Filter, epoch: int | None, span_ms: tuple[int, int] | None) -> Events:
     of_epoch = {} if epoch is None else {name: [(column, "=", epoch)] for name, column in EPOCH_COLUMNS.items()}
     in_time = [] if span_ms is None else [("at_ms", ">=", span_ms[0]), ("at_ms", "<=", span_ms[1])]
-    return {
-        name: read(lake, BY_NAME[f"silver/{name}"], filters=[*here, *of_epoch.get(name, [] if name in EPOCH_COLUMNS else in_time)]).to_pylist()
-        for name in (*EPOCH_COLUMNS, *EVENTS_IN_TIME)
-    }
+    which = {**dict.fromkeys(EPOCH_COLUMNS, []), **dict.fromkeys(EVENTS_IN_TIME, in_time), **of_epoch}
+    return Events({name: read(lake, BY_NAME[f"silver/{name}"], filters=[*here, *more]).to_pylist() for name, more in which.items()})
 
 
-def _whole_again_of(elections: Sequence[Row], decisions: Sequence[Row]) -> list[Row]:
-    found = (whole_again(row, decisions) for row in elections if row["master_epoch"] is not None)
+def _whole_again(elections: Sequence[Row], decisions: Decisions) -> list[Row]:
+    found = (decisions.whole_again(row) for row in elections if row["master_epoch"] is not None)
     return [row for row in found if row is not None]
-
-
-def whole_again(election: Row, decisions: Sequence[Row]) -> Row | None:
-    """The decision by which the set had all replicas again that the election looked at; None if not before the next election."""
-    everyone = {candidate["broker_id"] for candidate in election["candidates"]}
-    for decision in decisions:
-        if decision["command_offset"] < election["command_offset"]:
-            continue
-        for change in wording.changes_of(decision["changes"]):
-            if change["kind"] not in ("MasterElected", "SyncStateSetAltered"):
-                continue
-            if change["kind"] == "MasterElected" and change["master_epoch"] > election["master_epoch"]:
-                return None
-            if everyone <= set(change["sync_state_set"]):
-                return decision
-    return None

@@ -5,7 +5,7 @@ import pytest
 from lakehouse import explain_sources
 from lakehouse.errors import NotLanded
 from lakehouse.explain import explain
-from lakehouse.explain_sources import Sources, sources_of
+from lakehouse.explain_sources import sources_of
 from lakehouse.lake import Lake
 from tests.support.control_history import NAME, History
 from tests.support.generated_history import generate
@@ -39,17 +39,18 @@ def test_only_what_lies_between_its_neighbours_is_read(lake: Lake, name: str) ->
     offsets = [row["command_offset"] for row in every.elections if row["master_epoch"] is not None]
     for at, epoch in enumerate(every.epochs[1:-1], 1):
         found = sources_of(lake, name, epoch)
-        assert {row["command_offset"] for row in found.decisions} == {
-            row["command_offset"] for row in every.decisions if offsets[at - 1] <= row["command_offset"] <= offsets[at + 1]
+        assert {row["command_offset"] for row in found.decisions.rows} == {
+            row["command_offset"] for row in every.decisions.rows if offsets[at - 1] <= row["command_offset"] <= offsets[at + 1]
         }
         assert list(found.commands) == [offsets[at]]
-        assert all(len(found.events[table]) <= len(rows) for table, rows in every.events.items())
-        assert {row["master_epoch"] for row in found.events["role_changed"]} <= {epoch}
+        assert all(len(found.events.rows[table]) <= len(rows) for table, rows in every.events.rows.items())
+        assert {row["master_epoch"] for row in found.events.rows["role_changed"]} <= {epoch}
 
 
 def test_of_an_unknown_epoch_only_the_known_ones_are_told(lake: Lake, name: str) -> None:
     every = sources_of(lake, name, None).epochs
-    assert sources_of(lake, name, max(every) + 1) == Sources(every)
+    found = sources_of(lake, name, max(every) + 1)
+    assert (found.epochs, found.elections) == (every, [])
 
 
 def test_an_unknown_set_is_told_the_known_ones(lake: Lake) -> None:
@@ -62,4 +63,6 @@ def test_a_set_without_elections_has_nothing_to_explain(tmp_path: Path) -> None:
     past.apply_id(1)
     landed = lake_in(tmp_path)
     land(landed, command_records(past.records) + outcome_records(past.records))
-    assert sources_of(landed, NAME, None) == sources_of(landed, NAME, 1) == Sources([])
+    for epoch in (None, 1):
+        found = sources_of(landed, NAME, epoch)
+        assert (found.epochs, found.elections) == ([], [])
