@@ -58,13 +58,13 @@ def record_starts(data: Bytes) -> Ints:
     at, last, before, reach = 0, total - MESSAGE_BYTES_MIN, 0, SAME_SIZE_MIN
     while at <= last:
         (size,) = size_at(data, at)
+        if size < MESSAGE_BYTES_MIN or at + size > total:
+            break
         if size == before and (same := _same_size(data, at, size, reach)) > 1:
             found += [np.array(one_by_one, np.int64), at + size * np.arange(same)]
             one_by_one, reach = [], min(4 * reach, SAME_SIZE_MAX)
             at += size * same
             continue
-        if size < MESSAGE_BYTES_MIN or at + size > total:
-            break
         one_by_one.append(at)
         at, before, reach = at + size, size, SAME_SIZE_MIN
     found.append(np.array(one_by_one, np.int64))
@@ -74,7 +74,7 @@ def record_starts(data: Bytes) -> Ints:
 def _same_size(data: Bytes, at: int, size: int, reach: int) -> int:
     """How many records of `size` follow each other from `at`, as far as `reach`: whole ones only."""
     count = min(reach, (len(data) - at) // size)
-    if count < 2 or size < MESSAGE_BYTES_MIN:
+    if count < 2:
         return 0
     sizes = np.ndarray((count,), ">i4", data, at, (size,))
     return leading(sizes == size)

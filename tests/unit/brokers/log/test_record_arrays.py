@@ -40,6 +40,15 @@ def test_records_of_one_size_and_of_many(sizes: list[int]) -> None:
     assert record_starts(data[:-1]).tolist() == begins.tolist()[:-1]
 
 
+@pytest.mark.parametrize("size", [0, 1, -1, 90, 5_000])
+def test_no_record_begins_where_the_size_makes_no_sense(size: int) -> None:
+    """As where a window of the log begins at what was never written, or at a size that was overwritten."""
+    nonsense = size.to_bytes(4, "big", signed=True) + bytes(4_092)
+    assert record_starts(nonsense).tolist() == []
+    data = log_of([message()] * 3)
+    assert len(record_starts(data + nonsense)) == 3
+
+
 def test_it_says_how_many_are_plain() -> None:
     first = log_of([message()] * 3)
     for other in (log_of([message("t" * 128)], len(first)), log_of([message()])):  # version 2; another position
