@@ -21,7 +21,7 @@ from lakehouse import status as landing_status
 from lakehouse.errors import LakehouseError
 from lakehouse.lake import open_lake
 
-LAND_LIMIT_MS = 120_000
+LAND_LIMIT_MS = 300_000
 COMMAND_LIMIT_S = 300.0
 # where a failover ends for the one who sends
 LAST_PHASE = "first message acknowledged"

@@ -6,7 +6,6 @@ TESTED_ELSEWHERE: dict[str, str] = {
     "lakehouse/gold_merge_spark.py": "tests/unit/lakehouse/test_gold_merge.py",
     "infra/demo/asked.py": "tests/integration/test_demo.py",
     "infra/demo/cluster.py": "tests/integration/test_demo.py",
-    "infra/demo/faults.py": "tests/integration/test_demo.py",
     "infra/demo/load.py": "tests/integration/test_demo.py",
     "infra/demo/read_back.py": "tests/integration/test_demo.py",
 }
