@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 
 import pytest
 
@@ -55,11 +56,15 @@ def served(answer: Callable[[socket.socket], None]) -> tuple[str, int]:
     """The address of a server whose every connection is answered by the function, on a thread of its own."""
     server = socket.create_server(("127.0.0.1", 0))
 
+    def answered(link: socket.socket) -> None:
+        with suppress(ConnectionError):  # Who gives up goes while answers are on their way.
+            answer(link)
+
     def serve() -> None:
         with server:
             while True:
                 link, _ = server.accept()
-                threading.Thread(target=answer, args=(link,), daemon=True).start()
+                threading.Thread(target=answered, args=(link,), daemon=True).start()
 
     threading.Thread(target=serve, daemon=True).start()
     return server.getsockname()[:2]

@@ -24,22 +24,24 @@ ECHO = "import socket; s = socket.create_server((%r, 7000)); print('up', flush=T
 HOST = places["one"]["host"]
 echo = children.spawn([*places["one"]["prefix"], sys.executable, "-c", ECHO % HOST], home / "echo")
 wait_until(lambda: b"up" in (home / "echo").read_bytes(), "it listens")
-ASK = "import socket; s = socket.create_connection((%r, 7000), 0.5); s.settimeout(0.5); s.sendall(b'x'); s.recv(9)" % HOST
+ASK = "import socket; s = socket.create_connection((%r, 7000), %r); s.sendall(b'x'); s.recv(9)"
+LONG_S, SHORT_S = 30.0, 0.5
 
-def heard(place):
-    code, output = [*network.prefix(place), sys.executable, "-c", ASK], home / "ask"
+def heard(place, within_s):
+    code, output = [*network.prefix(place), sys.executable, "-c", ASK % (HOST, within_s)], home / "ask"
     return children.spawn(code, output).wait() == 0
 
-def all_heard():
-    return heard("two"), heard(CLIENTS)
+def are_heard(two, clients):
+    # Whoever shall be heard has as long as a busy machine needs; a way that is cut stays silent however long one listens.
+    return all(heard(place, LONG_S if wanted else SHORT_S) == wanted for place, wanted in (("two", two), (CLIENTS, clients)))
 
-assert all_heard() == (True, True)
+assert are_heard(True, True)
 with network.cut(["one"], ["two"]), network.cut(["one"], ["two"]):
-    assert all_heard() == (False, True)
+    assert are_heard(False, True)
     with network.apart(["one"], [CLIENTS]):
-        assert all_heard() == (False, False)
-    assert all_heard() == (False, True)
-assert all_heard() == (True, True)
+        assert are_heard(False, False)
+    assert are_heard(False, True)
+assert are_heard(True, True)
 network.end()
 print("as it should be")
 """
@@ -49,5 +51,5 @@ def test_a_way_is_cut_in_one_direction_for_as_long_as_it_is_asked_for(tmp_path: 
     way = way_in()
     if way is None:
         pytest.skip("this user may not make network namespaces")
-    done = subprocess.run([*way, sys.executable, "-c", PROGRAM, str(tmp_path)], cwd=ROOT, capture_output=True, text=True, timeout=60)
+    done = subprocess.run([*way, sys.executable, "-c", PROGRAM, str(tmp_path)], cwd=ROOT, capture_output=True, text=True, timeout=240)
     assert done.stdout == "as it should be\n", done.stderr

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from itertools import count
+from types import SimpleNamespace
+
+import pytest
+
 from brokers.remoting.command import RemotingCommand
 from brokers.remoting.connection import Connection
 from brokers.remoting.server import RemotingServer
+from tests.chaos import registrations
 from tests.chaos.registrations import register_all
 
 
@@ -34,11 +40,15 @@ async def test_an_answer_without_a_decision_is_asked_for_again_under_the_same_id
         assert mine[1][1] == mine[2][1] and len({command_id for _, command_id in mine}) == 5
 
 
-async def test_a_set_that_never_gets_a_yes_is_told() -> None:
+async def test_a_set_that_never_gets_a_yes_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A second goes by at each look at the clock: how often it is asked does not hang on how fast answers come."""
+    seconds = count()
+    monkeypatch.setattr(registrations, "time", SimpleNamespace(monotonic=lambda: next(seconds)))
+    monkeypatch.setattr(registrations, "PAUSE_S", 0.0)
     server = RemotingServer(lambda connection, request: request.reply(1, remark="no"), host="127.0.0.1", port=0)
     await server.start()
     try:
-        result = await register_all([f"127.0.0.1:{server.port}"], 1, within_s=0.3)
+        result = await register_all([f"127.0.0.1:{server.port}"], 1, within_s=3.0)
     finally:
         await server.close()
     assert result.wrong[0] == "many-0: 1012: code 1 no" and len(result.wrong) == 2

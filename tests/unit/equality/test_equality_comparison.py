@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import SimpleNamespace
+
+import pytest
 
 from infra.problems import Problem
 from lakehouse.errors import LakehouseError
+from tests.equality import comparison
 from tests.equality.comparison import Comparison
 from tests.support.lake_questions import Question, Rows
 
 QUESTIONS = [Question("sets", "SELECT 1"), Question("leader", "SELECT 2")]
 ROWS: dict[str, Rows] = {"sets": [("a", 1), ("b", 2)], "leader": [(3, "c1")]}
+
+
+@pytest.fixture(autouse=True)
+def still(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No answer takes any time."""
+    monkeypatch.setattr(comparison, "time", SimpleNamespace(monotonic=lambda: 0.0))
 
 
 def right(question: Question) -> Rows:

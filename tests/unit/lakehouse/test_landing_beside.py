@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -103,12 +104,12 @@ def test_what_fails_is_told_in_the_status_and_forgotten_once_it_works(
     tmp_path: Path, lake: Lake, ends: dict[tuple[str, int], LogEnds], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(landing_beside, "WATCH_EVERY_S", 0.01)
-    answers = iter([ValueError("nobody answers")])
+    answers, told = iter([ValueError("nobody answers")]), threading.Event()
 
     def asked(kafka: object, topics: object) -> dict[tuple[str, int], LogEnds]:
         if (error := next(answers, None)) is not None:
             raise error
-        time.sleep(0.05)
+        told.wait(WAIT_S)  # the trouble stands until the next round ends: not before it was seen
         return ends
 
     monkeypatch.setattr(log_probe, "log_ends", asked)
@@ -116,6 +117,7 @@ def test_what_fails_is_told_in_the_status_and_forgotten_once_it_works(
     locks = lake_locks(lake)
     with beside(config_of(tmp_path), lake, locks, status):
         assert until(status, lambda s: bool(s.troubles)).troubles == {"watch": "ValueError: nobody answers"}
+        told.set()
         until(status, lambda s: not s.troubles)
     locks.close()
 
@@ -134,7 +136,7 @@ def test_gold_is_made_piece_by_piece_and_a_piece_that_fails_is_made_again(
 
     monkeypatch.setattr(landing_beside.GoldJob, "step", step)
     status = StatusFile(tmp_path)
-    monkeypatch.setattr(status, "troubled", lambda name, why: told.append(why))
+    monkeypatch.setattr(status, "troubled", lambda name, why: told.append(why) if name == "gold" else None)
     locks = lake_locks(lake)
     with beside(config_of(tmp_path, gold_every_s=1), lake, locks, status):
         until(status, lambda s: len(told) >= 2)
