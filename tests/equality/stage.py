@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from events.codec import decode
 from events.outcomes import Outcome
@@ -23,6 +24,7 @@ from tests.bench.history_log import HistoryLog
 from tests.bench.lone_controller import LoneController
 from tests.support.generated_blows import Blow
 from tests.support.generated_history import CLUSTER_ID, GeneratedHistory, generate
+from tests.support.interruptible import held_back
 from tests.support.landed_topics import whole_topics
 from tests.support.landing_stage import Job, ends_of, make_topics
 from tests.support.lake_questions import KnownLog
@@ -32,6 +34,7 @@ NETWORK = "127.1"
 LEFT_TO_THE_CONTROLLER = 25
 """Of so many last commands the outcomes were not published yet when the former leader ended."""
 LIMIT_S = 3_600.0
+ANSWER_S = 60.0
 TOLD_EVERY_S = 15.0
 CONTROLLER = "c1"
 
@@ -80,7 +83,7 @@ class Stage:
         folded_s = controller.wait_applied(commands - 1, LIMIT_S)
         controller.wait_active()
         until = time.monotonic() + LIMIT_S
-        while (status := controller.status())["published_offset"] != status["applied_offset"]:
+        while (status := _answer_of(controller))["published_offset"] != status["applied_offset"]:
             if time.monotonic() > until:
                 raise NotAsItShouldBe(f"the controller has not published all that it applied: {status}")
             time.sleep(0.05)
@@ -90,8 +93,9 @@ class Stage:
     def _landed(self) -> Lake:
         """All that the log holds, by the landing job, which leaves gold to others."""
         self._say("the landing job starts")
-        job = Job(self._home, self._kafka.bootstrap, "landing", gold_every_s=0)
-        self._held.callback(_ended, job)
+        with held_back():
+            job = Job(self._home, self._kafka.bootstrap, "landing", gold_every_s=0)
+            self._held.callback(_ended, job)
         ends, began, told = ends_of(self._kafka.bootstrap), time.monotonic(), [0.0]
 
         def done(status: LandingStatus) -> bool:
@@ -109,9 +113,18 @@ class Stage:
 
     def require_still(self) -> None:
         """Raises NotAsItShouldBe when something was decided while questions were asked: the answers then are of several moments."""
-        applied = self._controller.status()["applied_offset"]
+        applied = _answer_of(self._controller)["applied_offset"]
         if applied != len(self.log.commands) - 1:
             raise NotAsItShouldBe(f"the log went on while it was asked: {len(self.log.commands)} commands, then {applied + 1}")
+
+
+def _answer_of(controller: LoneController) -> dict[str, Any]:
+    """Its status; on a busy machine one question or the other gets no answer in time."""
+    until = time.monotonic() + ANSWER_S
+    while not (status := controller.status()):
+        if time.monotonic() > until:
+            raise NotAsItShouldBe(f"the controller gave no answer within {ANSWER_S:.0f} s")
+    return status
 
 
 def _ended(job: Job) -> None:

@@ -15,6 +15,7 @@ import pytest
 from tests.equality import run
 from tests.equality.comparison import Comparison
 from tests.equality.stage import NotAsItShouldBe
+from tests.support.interruptible import held_back
 from tests.support.lake_questions import Question
 
 
@@ -78,6 +79,19 @@ def test_interrupted_it_ends_with_130_and_leaves_no_folder(ending: Callable[...,
 
     ending(interrupted)
     assert run.main([]) == 130 and not list(tmp_path.iterdir())
+
+
+def test_who_is_interrupted_while_something_starts_knows_it_by_then(ending: Callable[..., None]) -> None:
+    known: list[str] = []
+
+    def interrupted() -> Comparison:
+        with held_back():
+            os.kill(os.getpid(), signal.SIGINT)
+            known.append("started")
+        raise AssertionError("the signal was not heard")
+
+    ending(interrupted)
+    assert run.main([]) == 130 and known == ["started"]
 
 
 @pytest.mark.parametrize("words", [["--commands", "10"], ["--sets", "0"], ["more"]])
