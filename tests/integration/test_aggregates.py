@@ -28,7 +28,7 @@ from tests.support.landed_log import BEGAN_MS, Record, command_records, event_re
 from tests.support.spark_session import shared_session
 from tests.unit.lakehouse.gold_cases import failed_over
 
-pytestmark = [pytest.mark.spark, pytest.mark.processes, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.spark, pytest.mark.processes, pytest.mark.timeout(1_200)]
 
 REPORTS, FIRST = 40, 25
 SECOND_MS = 1000

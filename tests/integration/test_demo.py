@@ -11,7 +11,7 @@ import pytest
 from infra import cli_down
 from infra.data_folder import DataFolder
 
-DEMO_LIMIT_S = 420
+DEMO_LIMIT_S = 900
 
 
 def run_demo(folder: Path) -> tuple[int, dict[str, Any], str]:

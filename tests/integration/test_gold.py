@@ -11,6 +11,7 @@ import shutil
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from random import Random
 
@@ -26,52 +27,57 @@ from tests.support.landed_log import command_records, lake_in, land, outcome_rec
 from tests.support.made_gold import bring_up, job_of, rows_of
 from tests.unit.lakehouse.gold_cases import wandering
 
-pytestmark = [pytest.mark.processes, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.processes, pytest.mark.timeout(900)]
 
 HISTORY = wandering(6, 240)
 PIECES = 4
-WAIT_S = 60
+MERGES_MAX = 6
+"""A piece of this history changes more tables than that."""
+WAIT_S = 180
 POLL_S = 0.01
 
 
 class GoldProcess:
     """`regent lake gold`, again and again, on one lake."""
 
-    def __init__(self, lake: Lake) -> None:
+    def __init__(self, lake: Lake, said: Path) -> None:
+        self.said, self.trouble = said, said.with_suffix(".trouble")
         words = ["lake", "gold", "--tables", lake.root, "--cluster", str(lake.cluster_id), "--every", "0.05", "--json"]
-        self.process = subprocess.Popen([sys.executable, "-m", "infra", *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        with self.said.open("wb") as out, self.trouble.open("wb") as err:
+            self.process = subprocess.Popen([sys.executable, "-m", "infra", *words], stdout=out, stderr=err)
+
+    def wait_until(self, done: Callable[[], bool], what: str) -> None:
+        """Until it has done that."""
+        until = time.monotonic() + WAIT_S
+        while not done():
+            assert self.process.poll() is None, self.trouble.read_text()
+            assert time.monotonic() < until, f"no {what} within {WAIT_S} s"
+            time.sleep(POLL_S)
 
     def kill(self) -> None:
         """As the machine would."""
         self.process.kill()
-        self.process.communicate()
+        self.process.wait()
 
     def stop(self) -> tuple[int, str, str]:
-        """As an operator does; exit code and what it said."""
+        """As an operator does, once it has said how far gold is: one that is just starting hears no signal yet. Exit code and what it said."""
+        self.wait_until(lambda: self.said.stat().st_size > 0, "word")
         self.process.terminate()
-        said, error = self.process.communicate(timeout=WAIT_S)
-        return self.process.returncode, said, error
+        code = self.process.wait(WAIT_S)
+        return code, self.said.read_text(), self.trouble.read_text()
 
 
-def versions(lake: Lake) -> dict[str, int]:
-    """How many commits each gold table has."""
+def merges(lake: Lake) -> int:
+    """How many commits the gold tables have."""
     try:
-        return {table.name: open_table(lake, table).version() for table in GOLD_TABLES}
+        return sum(open_table(lake, table).version() for table in GOLD_TABLES)
     except NotLanded:
-        return {}
+        return 0
 
 
-def wait_for(lake: Lake, process: GoldProcess, what: str, chance: Random) -> None:
-    """Until it has merged something of a run (`merge`), or brought gold up to all that has landed (`fresh`)."""
-    before, until = versions(lake), time.monotonic() + WAIT_S
-    while time.monotonic() < until:
-        assert process.process.poll() is None, process.process.communicate()
-        if what == "merge" and sum(versions(lake).values()) > sum(before.values()) + chance.randrange(6):
-            return
-        if what == "fresh" and read_mark(lake) is not None and gold_standing(lake).is_fresh:
-            return
-        time.sleep(POLL_S)
-    raise AssertionError(f"no {what} within {WAIT_S} s: {versions(lake)}")
+def is_fresh(lake: Lake) -> bool:
+    """Whether gold is where all that has landed is."""
+    return read_mark(lake) is not None and gold_standing(lake).is_fresh
 
 
 def test_killed_at_any_moment_gold_ends_up_as_made_at_once(tmp_path: Path) -> None:
@@ -81,22 +87,25 @@ def test_killed_at_any_moment_gold_ends_up_as_made_at_once(tmp_path: Path) -> No
     land(lake, records[:2])
     marks = []
     for piece in range(1, PIECES + 1):
-        process = GoldProcess(lake)
+        process = GoldProcess(lake, tmp_path / f"said-{piece}")
         try:
             if piece % 2:
-                wait_for(lake, process, "fresh", chance)
+                process.wait_until(lambda: is_fresh(lake), "gold of all that landed")
+            # Counted before the piece lands: the process sees it while it does.
+            enough = merges(lake) + 1 + chance.randrange(MERGES_MAX)
             # Commands with their outcomes: gold waits for what was not published yet.
             land(lake, records[: len(pairs) * piece // PIECES * 2])
-            wait_for(lake, process, "merge", chance)
+            process.wait_until(lambda: merges(lake) >= enough, f"merge number {enough}")  # noqa: B023
         finally:
             process.kill()
         marks.append(read_mark(lake))
     assert marks[-1] is not None and any(mark != marks[-1] for mark in marks)
-    process = GoldProcess(lake)
+    process = GoldProcess(lake, tmp_path / "said")
     try:
-        wait_for(lake, process, "fresh", chance)
-    finally:
+        process.wait_until(lambda: is_fresh(lake), "gold of all that landed")
         code, said, error = process.stop()
+    finally:
+        process.kill()
     assert (code, error) == (0, "")
     assert json.loads(said.splitlines()[-1])["offset"] == len(HISTORY.records) - 1
     again = lake_in(shutil.copytree(tmp_path / "killed", tmp_path / "again"))

@@ -28,6 +28,7 @@ from lakehouse.lake import Lake, lake_at, open_lake
 from lakehouse.maintain import lake_locks, maintain
 from lakehouse.rows import LogRecord
 from lakehouse.state_at import state_at
+from lakehouse.status import LandingStatus
 from lakehouse.tables import BRONZE, BY_NAME, DECISIONS, UNREADABLE
 from lakehouse.verify import verify_in
 from tests.support.control_history import NAME, History
@@ -36,11 +37,13 @@ from tests.support.landing_points import AFTER_WRITE
 from tests.support.landing_stage import CARE_EVERY_S, GARBAGE, Job, Load, differences, long_history, make_topics, whole_log
 from tests.support.made_gold import bring_up, job_of, rows_of
 
-pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.processes, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.processes, pytest.mark.timeout(1_800)]
 
 ALTERATIONS = 150
-# So many of each kind may come while each of the jobs runs; the last one gets the rest.
-ALLOWED = (30, 70, 90, 120)
+# So many of each kind may come while each of the jobs runs, the first one in two portions; the last one gets the rest.
+PORTIONS = (30, 40, 20, 30)
+FEED = 5
+"""And so many more whenever a job waits for a batch that nothing is left for."""
 
 
 @dataclass(frozen=True)
@@ -68,6 +71,8 @@ def landed(tmp_path_factory: pytest.TempPathFactory, own_kafka: LocalKafka) -> I
             _three_die(base, own_kafka.bootstrap, load, jobs)
             load.all_of_it()
             jobs.append(Job(base, own_kafka.bootstrap, "last", care_every_s=CARE_EVERY_S))
+            # Gold is made beside landing, at its own pace.
+            jobs[-1].wait_until(lambda _: _gold_is_at(jobs[-1].tables) > PORTIONS[0])
             jobs[-1].finish(own_kafka.bootstrap)
             yield Landed(jobs[-1].tables, made, whole_log(own_kafka.bootstrap))
         finally:
@@ -75,29 +80,38 @@ def landed(tmp_path_factory: pytest.TempPathFactory, own_kafka: LocalKafka) -> I
                 job.end(signal.SIGKILL)
 
 
+def _gold_is_at(tables: Path) -> int:
+    mark = read_mark(open_lake(tables))
+    return -1 if mark is None else mark.offset
+
+
 def _three_die(base: Path, bootstrap: str, load: Load, jobs: list[Job]) -> None:
-    load.allow(ALLOWED[0])
+    load.more(PORTIONS[0])
     jobs.append(Job(base, bootstrap, "first", care_every_s=CARE_EVERY_S))
     jobs[-1].wait_until(lambda s: s.batches >= 1)
     for pid in (jobs[-1].process.pid, jobs[-1].java_pid()):
         assert os.getpriority(os.PRIO_PROCESS, pid) == min(19, os.getpriority(os.PRIO_PROCESS, 0) + 10)
-    load.allow(ALLOWED[1])
-    # Bronze is ahead of the other silver tables: this is in the middle of a batch.
-    jobs[-1].wait_until(
-        lambda s: s.batches >= 3 and s.landed.get("regent.commands-0", 0) > s.detailed.get("regent.commands-0", 0)
-    )
+    load.more(PORTIONS[1])
+
+    def in_the_middle(status: LandingStatus) -> bool:
+        """Bronze is ahead of the other silver tables."""
+        load.feed(jobs[-1], FEED)
+        return status.batches >= 3 and status.landed.get("regent.commands-0", 0) > status.detailed.get("regent.commands-0", 0)
+
+    jobs[-1].wait_until(in_the_middle)
     jobs[-1].end(signal.SIGKILL)
 
-    load.allow(ALLOWED[2])
+    load.more(PORTIONS[2])
     jobs.append(Job(base, bootstrap, "second", dies_at=(AFTER_WRITE, BRONZE.name, 1)))
-    jobs[-1].wait_dead_at(AFTER_WRITE)
+    # A chance that it misses comes again with the next append, if there is one.
+    jobs[-1].wait_dead_at(AFTER_WRITE, lambda: load.feed(jobs[-1], FEED))
     shutil.rmtree(jobs[-1].folder / "checkpoints")
     vacuumed = _cared_for(jobs[-1].tables)
     assert vacuumed[BRONZE.name] > 0, "the file that was written and not committed is still there"
 
     jobs.append(Job(base, bootstrap, "third", care_every_s=CARE_EVERY_S))
     jobs[-1].wait_until(lambda s: s.batches >= 1)
-    load.allow(ALLOWED[3])
+    load.more(PORTIONS[3])
     time.sleep(random.SystemRandom().random())
     jobs[-1].end(signal.SIGKILL)
 
@@ -144,7 +158,7 @@ def test_questions_get_the_answers_of_the_log(landed: Landed) -> None:
 
 def test_gold_was_made_beside_by_jobs_that_died(landed: Landed, tmp_path: Path) -> None:
     mark = read_mark(landed.lake)
-    assert mark is not None and mark.offset > ALLOWED[0]
+    assert mark is not None and mark.offset > PORTIONS[0]
     bring_up(job_of(landed.lake))
     again = lake_at(shutil.copytree(landed.tables, tmp_path / "again"), landed.lake.cluster_id)
     shutil.rmtree(f"{again.root}/gold")

@@ -18,10 +18,10 @@ from tests.support.control_history import History, seen
 from tests.support.landing_stage import Job, Load, make_topics
 from tests.unit.lakehouse.gold_cases import OTHER_CLUSTER_ID, OtherCluster
 
-pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.processes, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.processes, pytest.mark.timeout(1_800)]
 
 STEPS = 120
-LIMIT_S = 480
+LIMIT_S = 900
 
 
 def moved(history: History) -> History:

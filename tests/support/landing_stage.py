@@ -33,7 +33,8 @@ from tests.support.control_history import CLUSTER_ID, NAME, History, seen, with_
 from tests.support.landed_log import outcome_records
 from tests.support.landing_points import DIED_AT
 
-WAIT_S = 240
+# No healthy run needs as long: the job gives way to everything else that runs, and starts Spark.
+WAIT_S = 600
 POLL_S = 0.02
 CARE_EVERY_S = 10
 """Often, so that tables are merged while Spark appends to them."""
@@ -91,8 +92,18 @@ class Load:
     def allow(self, up_to: int) -> None:
         """Go on until so many of each have been produced; returns at once."""
         with self._changed:
-            self._up_to = max(self._up_to, up_to)
+            self._up_to = max(self._up_to, min(up_to, len(self.commands)))
             self._changed.notify_all()
+
+    def more(self, count: int) -> None:
+        """The same, for so many more than until now."""
+        self.allow(self._up_to + count)
+
+    def feed(self, job: Job, count: int) -> None:
+        """So many more if the job has landed all that was to come: how many batches it makes of a log goes with how busy the machine is."""
+        status = job.status
+        if status is not None and status.landed.get(f"{COMMANDS_TOPIC}-0", 0) >= self._up_to:
+            self.more(count)
 
     def wait_fed(self, up_to: int) -> None:
         """Return when the log has so many of each, or all there are."""
@@ -172,9 +183,13 @@ class Job:
             time.sleep(POLL_S)
         raise AssertionError(f"not within {limit_s} s: {self.said}")
 
-    def wait_dead_at(self, point: str) -> None:
-        """Wait until it has died at its point."""
-        self.process.wait(WAIT_S)
+    def wait_dead_at(self, point: str, meanwhile: Callable[[], None] = lambda: None) -> None:
+        """Wait until it has died at its point; until then `meanwhile` is called again and again."""
+        deadline = time.monotonic() + WAIT_S
+        while self.process.poll() is None:
+            assert time.monotonic() < deadline, f"not dead within {WAIT_S} s: {self.said}"
+            meanwhile()
+            time.sleep(POLL_S)
         assert self._note.exists() and self._note.read_text() == point, self.said
 
     def java_pid(self) -> int:
@@ -195,7 +210,7 @@ class Job:
         """Send a signal and wait for the end."""
         if self.process.poll() is None:
             self.process.send_signal(number)
-        return self.process.wait(120)
+        return self.process.wait(WAIT_S)
 
     def finish(self, bootstrap: str) -> None:
         """Let it land all that the log holds, and stop it in order."""
