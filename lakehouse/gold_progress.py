@@ -22,6 +22,7 @@ from lakehouse.gold_fold import GoldFold
 from lakehouse.gold_tables import CLUSTER, GoldTableSpec
 from lakehouse.lake import Lake
 from processors import snapshot_codec
+from processors.snapshot_codec import SnapshotError
 
 _LONG = pa.int64()
 
@@ -90,6 +91,18 @@ def fold_of(kept: Progress | None) -> GoldFold:
     if kept is None or kept.offset < 0:
         return GoldFold()
     return GoldFold(snapshot_codec.load(kept.snapshot), kept.at_ms)
+
+
+def newest_state(lake: Lake, last: int) -> GoldFold | None:
+    """The fold that the gold job left, if it does not go beyond `last` and can be read; else None."""
+    mark = read_mark(lake)
+    if mark is None or not 0 <= mark.offset <= last:
+        return None
+    kept = read_progress(lake)
+    try:
+        return fold_of(kept) if kept is not None and kept.offset <= last else None
+    except SnapshotError:
+        return None
 
 
 def write_progress(lake: Lake, progress: Progress) -> None:

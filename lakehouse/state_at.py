@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from msgspec.structs import asdict
 
 from events.topics import COMMANDS_TOPIC
-from lakehouse import proof_store, wording
+from lakehouse import gold_progress, proof_store, wording
 from lakehouse.bronze_log import BronzeLog, LandedRecord
 from lakehouse.delta_tables import read
 from lakehouse.errors import LakehouseError, NotLanded
@@ -31,14 +31,23 @@ RECORDS_TOGETHER = 512
 
 def state_at(lake: Lake, *, offset: int | None = None, at_ms: int | None = None) -> dict[str, Any]:
     """
-    The state after a command, named as for `folder_at`; folded from the newest state that a proof kept below it.
+    The state after a command, named as for `folder_at`; folded from the newest state that the gold job or a proof kept.
 
     Raises `NotLanded` when that command has not landed, `LakehouseError` at a hole.
     """
     log, last = _asked(lake, offset, at_ms)
-    begun = proof_store.newest_state(lake, last) or Folder()
+    begun, begun_ms = _kept(lake, last)
     first = begun.next_offset
-    return _model(*fold_up_to(log.landed(first), last, begun), first)
+    return _model(*fold_up_to(log.landed(first), last, begun, begun_ms), first)
+
+
+def _kept(lake: Lake, last: int) -> tuple[Folder, int]:
+    """The newest state of what was folded before, up to `last`, and when the log took its command; else the beginning."""
+    gold = gold_progress.newest_state(lake, last)
+    if gold is not None and gold.folder.offset >= last // proof_store.RANGE_RECORDS * proof_store.RANGE_RECORDS - 1:
+        return gold.folder, gold.at_ms  # No proof can have kept a newer one.
+    proven = proof_store.newest_state(lake, last) or Folder()
+    return (gold.folder, gold.at_ms) if gold is not None and gold.folder.offset > proven.offset else (proven, 0)
 
 
 def folder_at(lake: Lake, *, offset: int | None = None, at_ms: int | None = None) -> tuple[Folder, int]:
@@ -63,14 +72,16 @@ def _asked(lake: Lake, offset: int | None, at_ms: int | None) -> tuple[BronzeLog
     return log, log.end - 1 if offset is None else offset
 
 
-def fold_up_to(records: Iterable[LandedRecord], last: int, folder: Folder | None = None) -> tuple[Folder, int]:
+def fold_up_to(records: Iterable[LandedRecord], last: int, folder: Folder | None = None, at_ms: int = 0) -> tuple[Folder, int]:
     """
     Fold commands up to `last`, from offset 0 or from the next one of `folder`, which goes on; with it the time of the last one.
+
+    `at_ms`: when the log took the last one of `folder`.
 
     Raises `LakehouseError` at a hole.
     """
     folder = Folder() if folder is None else folder
-    at_ms, wanted = 0, iter(records)
+    wanted = iter(records)
     while folder.offset < last:
         piece = list(islice(wanted, min(RECORDS_TOGETHER, last - folder.offset)))
         whole = [one for place, one in enumerate(piece, folder.next_offset) if one.offset == place]
@@ -108,7 +119,7 @@ def state_text(model: Mapping[str, Any]) -> str:
         f" at {model['leader_address'] or '-'}  rules {model['rules_version']}",
     ]
     if model["folded_from"]:
-        lines.append(f"folded from command {model['folded_from']} on; what lies below is the state that a proof kept (regent verify)")
+        lines.append(f"folded from command {model['folded_from']} on; what lies below is a state that was kept (by regent lake gold or regent verify)")
     for broker_set in model["sets"]:
         lines += ["", *_set_lines(broker_set)]
     return "\n".join(lines)

@@ -1,14 +1,17 @@
 import json
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
 
 from lakehouse import proof_store
 from lakehouse.errors import LakehouseError, NotLanded
+from lakehouse.gold_progress import read_progress, write_progress
 from lakehouse.lake import Lake
 from lakehouse.state_at import state_at, state_text
 from tests.support.control_history import History, seen, with_master
 from tests.support.landed_log import BEGAN_MS, append_to_bronze, command_records, land, outcome_records
+from tests.support.made_gold import bring_up, job_of
 from tests.support.proof_rig import ProofRig
 
 
@@ -77,3 +80,27 @@ def test_it_goes_on_from_the_newest_state_that_a_proof_kept(past: History, lake:
     proof_store.keep(lake, 4, [piece for piece in ranges if piece.number == 1], {1: rig.states[0]}, other)
     model = state_at(lake)
     assert (model["folded_from"], model["digest"]) == (4, past.folder.digest.hex())
+
+
+def test_it_goes_on_from_the_state_that_the_gold_job_kept(past: History, lake: Lake) -> None:
+    records, outcomes = command_records(past.records), outcome_records(past.records)
+    land(lake, records[:6] + outcomes[:6])
+    bring_up(job_of(lake))
+    at_once = state_at(lake)
+    assert (at_once["offset"], at_once["folded_from"], at_once["at_ms"]) == (5, 6, BEGAN_MS + 5_000)
+    land(lake, records[6:] + outcomes[6:])
+    for offset, first in ((4, 0), (5, 6), (6, 6), (past.folder.offset, 6)):
+        model = state_at(lake, offset=offset)
+        assert (model["offset"], model["folded_from"], model["at_ms"]) == (offset, first, BEGAN_MS + offset * 1_000)
+    assert model["digest"] == past.folder.digest.hex()
+    assert "folded from command 6 on" in state_text(model)
+
+
+def test_a_kept_state_that_cannot_be_read_is_passed_over(past: History, lake: Lake) -> None:
+    land(lake, command_records(past.records) + outcome_records(past.records))
+    bring_up(job_of(lake))
+    kept = read_progress(lake)
+    assert kept is not None and state_at(lake)["folded_from"] == len(past.records)
+    write_progress(lake, replace(kept, snapshot=kept.snapshot[:-1]))
+    model = state_at(lake)
+    assert (model["folded_from"], model["digest"]) == (0, past.folder.digest.hex())
