@@ -24,7 +24,7 @@ async def settled(asked: Broker, controller: str, body: str, info: RemotingComma
     ext = {"brokerName": "a", "masterBrokerId": info.ext["masterBrokerId"], "masterEpoch": info.ext["masterEpoch"]}
     deadline = asyncio.get_running_loop().time() + WAIT_S
     while True:
-        answer = await asked.call(controller, 1001, ext, body.encode())
+        answer = await asked.asked(controller, 1001, ext, body.encode())
         if answer.code != 2006 or asyncio.get_running_loop().time() > deadline:
             return answer
         await asyncio.sleep(0.05)
@@ -40,7 +40,7 @@ async def test_a_set_outlives_its_master_and_its_controller_and_history_proves_i
         controllers.start("c2")
         active, standby = await controllers.both_follow()
         await brokers[0].join(active)
-        elected = await brokers[0].call(active, 1002, NAMES | {"brokerId": "1"})
+        elected = await brokers[0].asked(active, 1002, NAMES | {"brokerId": "1"})
         assert elected.code == 0 and elected.ext["masterBrokerId"] == "1"
         for broker in brokers[1:]:
             joined = await broker.join(standby)
@@ -53,12 +53,13 @@ async def test_a_set_outlives_its_master_and_its_controller_and_history_proves_i
             lambda all_: all_[active]["sets"]["a"].get("master") == 2, "broker 2 is master"
         )
         assert statuses[active]["sets"]["a"]["sync_state_set"] == [2, 3]
-        assert any(notice.ext["masterBrokerId"] == "2" for notice in brokers[2].notices)
+        # The status may be told before the push arrives, which goes over a connection of its own.
+        await controllers.until(lambda _: any(notice.ext["masterBrokerId"] == "2" for notice in brokers[2].notices), "broker 3 is told")
 
         # Only who decided knows when it detected and probed: a successor would publish the outcome without these times.
         await controllers.until(lambda all_: all_[active]["published_offset"] == all_[active]["applied_offset"], "the election is published")
         controllers.end(active, signal.SIGKILL)
-        info = await brokers[1].call(standby, 1004, {"brokerName": "a"})
+        info = await brokers[1].asked(standby, 1004, {"brokerName": "a"})
         assert info.code == 0 and info.ext["masterBrokerId"] == "2", info.remark
         shrunk = await settled(
             brokers[1], standby, f'{{"syncStateSet":[2],"syncStateSetEpoch":{info.ext["regentSyncStateSetEpoch"]}}}', info
@@ -90,12 +91,11 @@ async def published_and_proven(controllers: Controllers, bootstrap: str) -> None
         ),
         "all is published",
     )
+    applied = max(one["published_offset"] for one in statuses.values() if one["role"] == "active")
     reader = LogReader({"bootstrap.servers": bootstrap})
-    folder, folded = Folder(), {}
-    _, end = reader.bounds(COMMANDS_TOPIC, timeout_s=10)
-    reader.read(COMMANDS_TOPIC, 0, end, lambda offset, data: folded.update({offset: folder.apply(offset, data).outcome}))
     published = {}
-    _, outcomes_end = reader.bounds(OUTCOMES_TOPIC, timeout_s=10)
+    # Before the commands: what is published meanwhile must find its command among them.
+    _, outcomes_end = reader.bounds(OUTCOMES_TOPIC, timeout_s=WAIT_S)
 
     def keep(offset: int, data: bytes) -> None:
         outcome = decode(data)
@@ -103,17 +103,18 @@ async def published_and_proven(controllers: Controllers, bootstrap: str) -> None
         assert outcome.command_offset <= len(published), "an outcome before the one below it"
 
     reader.read(OUTCOMES_TOPIC, 0, outcomes_end, keep)
+    folder, folded = Folder(), {}
+    _, end = reader.bounds(COMMANDS_TOPIC, timeout_s=WAIT_S)
+    reader.read(COMMANDS_TOPIC, 0, end, lambda offset, data: folded.update({offset: folder.apply(offset, data).outcome}))
     reader.close()
-    assert sorted(published) == list(range(len(published))) and len(published) >= end - 1
+    assert sorted(published) == list(range(len(published))) and len(published) > applied
     assert all(published[offset].digest == folded[offset].digest for offset in published)
     claims = [one for one in published.values() if one.kind == "ClaimLeadership" and one.accepted]
     assert [one.term for one in claims] == list(range(1, len(claims) + 1)) and len(claims) >= 2
-    elections = [one.cause for one in published.values() if one.kind == "ElectMaster" and one.accepted]
-    assert "master_probe_refused" in elections
-    assert {"detected", "probed", "appended", "applied", "notified"} <= set(
-        next(one for one in published.values() if one.cause == "master_probe_refused").phases
-    )
-    assert statuses
+    [elected] = [one for one in published.values() if one.cause == "master_probe_refused" and one.accepted]
+    assert {"detected", "probed", "received", "applied", "notified"} <= set(elected.phases)
+    # An outcome waits for this stamp for a moment only, so one of them may be without it; not all.
+    assert any("appended" in one.phases for one in published.values())
 
 
 async def test_a_paused_controller_is_succeeded_and_stands_by_when_it_wakes(
@@ -127,10 +128,13 @@ async def test_a_paused_controller_is_succeeded_and_stands_by_when_it_wakes(
         controllers.processes[active].send_signal(signal.SIGSTOP)
         await controllers.until_of(standby, lambda one: one["role"] == "active", "the standby leads")
         controllers.processes[active].send_signal(signal.SIGCONT)
-        assert await controllers.both_follow() == (standby, active)
+        # The one that wakes takes itself for the leader until it has read on.
         statuses = await controllers.until(
-            lambda all_: all_["c1"]["applied_offset"] == all_["c2"]["applied_offset"], "both are equally far"
-        )
+            lambda all_: (all_[standby]["role"], all_[active]["role"]) == ("active", "standby")
+            and all_["c1"]["ready"] and all_["c2"]["ready"]
+            and all_["c1"]["applied_offset"] == all_["c2"]["applied_offset"],
+            "the one that woke stands by, and both are equally far",
+        )  # fmt: skip
         assert statuses["c1"]["digest"] == statuses["c2"]["digest"]
     finally:
         await controllers.close()
@@ -147,14 +151,10 @@ async def test_controllers_outlive_their_kafka(tmp_path: Path, own_kafka: LocalK
         unanswered = await broker.call(active, 1012, {"clusterName": "C", "brokerName": "later"})
         assert unanswered.code in (1, 2007), "nothing can be read or decided without the log"
         own_kafka.start_node(1)
-        deadline = asyncio.get_running_loop().time() + WAIT_S
-        while True:
-            active, _ = await controllers.both_follow()
-            answer = await broker.call(active, 1012, {"clusterName": "C", "brokerName": "later"})
-            if answer.code == 0 or asyncio.get_running_loop().time() > deadline:
-                break
+        active, _ = await controllers.both_follow()
+        answer = await broker.asked(active, 1012, {"clusterName": "C", "brokerName": "later"})
         assert answer.code == 0, answer.remark
-        applied = await broker.call(active, 1013, {
+        applied = await broker.asked(active, 1013, {
             "clusterName": "C", "brokerName": "later", "registerCheckCode": "h:1;1",
             "appliedBrokerId": answer.ext["nextBrokerId"],
         })  # fmt: skip
@@ -173,8 +173,10 @@ async def test_a_controller_of_another_cluster_refuses_this_log(tmp_path: Path, 
         stranger.mkdir()
         other = Controllers(stranger, own_kafka.bootstrap, "another")
         other.start("c2")
-        assert other.processes.pop("c2").wait(60) == 70
-        assert "belongs to the cluster 'failover'" in (stranger / "c2.log").read_text()
-        await other.close()
+        try:
+            code, said = other.wait_end("c2")
+        finally:
+            await other.close()
+        assert code == 70 and "belongs to the cluster 'failover'" in said
     finally:
         await first.close()

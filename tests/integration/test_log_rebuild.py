@@ -16,7 +16,6 @@ from processors.log_reader import LogReader
 from tests.support.controllers import NAMES, Controllers
 from tests.support.landed_log import Record, lake_in, land
 from tests.support.local_cluster import regent
-from brokers.remoting.command import RemotingCommand
 
 pytestmark = [pytest.mark.kafka, pytest.mark.processes]
 SETS = 30
@@ -27,7 +26,7 @@ def landed_from(bootstrap: str, tables: Path) -> dict[str, list[bytes]]:
     reader = LogReader({"bootstrap.servers": bootstrap})
     found: dict[str, list[bytes]] = {COMMANDS_TOPIC: [], OUTCOMES_TOPIC: []}
     for topic, values in found.items():
-        _, end = reader.bounds(topic, 20)
+        _, end = reader.bounds(topic, 60)
         reader.read(topic, 0, end, lambda offset, data, values=values: values.append(data))
     reader.close()
     records: list[Record] = [(topic, 0, n, value) for topic, values in found.items() for n, value in enumerate(values)]
@@ -50,7 +49,7 @@ async def test_a_lost_log_is_made_anew_from_the_tables_and_the_controllers_go_on
         await first.until(lambda all_: all_["c1"]["role"] == "active", "it leads")
         for number in range(SETS):
             ext = {**NAMES, "brokerName": f"set-{number}", "appliedBrokerId": "1", "registerCheckCode": "h:1;1"}
-            answer = await first.client.call(first.addresses["c1"], RemotingCommand.request(1013, ext), 10_000)
+            answer = await first.asked("c1", 1013, ext)
             assert answer.code == 0, answer.remark
         before = (await wait_quiet(first))["c1"]
         assert first.end("c1", signal.SIGTERM) == 0
@@ -60,7 +59,9 @@ async def test_a_lost_log_is_made_anew_from_the_tables_and_the_controllers_go_on
     with LocalKafka(tmp_path / "fresh") as kafka:
         words = ("controller", "rebuild", "--from-delta", str(tables), "--kafka", f"bootstrap.servers={kafka.bootstrap}")
         tried = await asyncio.to_thread(regent, *words, "--dry-run")
-        assert tried.returncode == 0 and not AdminClient({"bootstrap.servers": kafka.bootstrap}).list_topics(timeout=20).topics
+        there = AdminClient({"bootstrap.servers": kafka.bootstrap}).list_topics(timeout=60).topics
+        # Kafka makes topics of its own when a client so much as asks for its group.
+        assert tried.returncode == 0 and not [name for name in there if not name.startswith("__")], tried.stderr
         done = await asyncio.to_thread(regent, *words)
         assert done.returncode == 0, done.stderr
         assert f"every digest published up to offset {len(landed[COMMANDS_TOPIC]) - 1} is equal" in done.stdout
@@ -76,7 +77,9 @@ async def test_a_lost_log_is_made_anew_from_the_tables_and_the_controllers_go_on
             after = await second.until(
                 lambda all_: len({(one["applied_offset"], one["digest"]) for one in all_.values()}) == 1, "both agree"
             )
-            assert after["c1"]["sets"].keys() == before["sets"].keys() and after["c1"]["term"] == before["term"] + 1
+            assert after["c1"]["sets"].keys() == before["sets"].keys()
+            # One claim, or a few where the machine lets a leader stand still: the term goes on.
+            assert after["c1"]["term"] > before["term"]
             assert "no snapshot can be used" in second.said("c2")
             # A third one starts from the state of a moment that the tables give, and folds only what came later.
             at, snapshots = len(landed[COMMANDS_TOPIC]) - 5, tmp_path / "c3" / "snapshots"

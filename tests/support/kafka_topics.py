@@ -13,7 +13,7 @@ from confluent_kafka.admin import AdminClient
 from infra.kafka_server import LocalKafka, wait_ready
 from tests.support.local_cluster import wait_until
 
-ANSWER_S = 20.0
+ANSWER_S = 60.0
 
 
 def delete_topics(admin: AdminClient, chosen: Callable[[str], bool]) -> None:
