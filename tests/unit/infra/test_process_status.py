@@ -19,7 +19,7 @@ async def serve(body: bytes, code: int = 0) -> RemotingServer:
 async def asked(body: bytes, code: int = 0) -> object:
     server = await serve(body, code)
     try:
-        return await asyncio.to_thread(process_status.ask_once, f"127.0.0.1:{server.port}", 5_000)
+        return await asyncio.to_thread(process_status.ask_once, f"127.0.0.1:{server.port}", 30_000)
     finally:
         await server.close()
 
@@ -56,7 +56,7 @@ def test_one_who_talks_nonsense_counts_as_none() -> None:
 async def test_many_are_asked_at_once_and_each_has_its_answer() -> None:
     server = await serve(fastjson.dumps({"ready": True}))
     address = f"127.0.0.1:{server.port}"
-    found = await asyncio.to_thread(process_status.ask_all, [address, "127.0.0.1:1"], 2_000)
+    found = await asyncio.to_thread(process_status.ask_all, [address, "127.0.0.1:1"], 30_000)
     await server.close()
     assert found == {address: {"ready": True}, "127.0.0.1:1": None}
 

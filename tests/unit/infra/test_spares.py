@@ -13,7 +13,7 @@ from infra import children
 from infra.spares import Spares
 
 PROGRAM = "import sys; line = sys.stdin.readline(); print('begun' if line else 'ended', flush=True)"
-LIMIT_S = 20.0
+LIMIT_S = 60.0
 
 
 def eventually(holds: Callable[[], bool]) -> None:

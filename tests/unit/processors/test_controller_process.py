@@ -57,7 +57,7 @@ async def test_a_folder_that_another_controller_lives_in_is_refused(tmp_path: Pa
 
 
 async def test_while_starting_it_answers_that_it_is_not_ready(tmp_path: Path) -> None:
-    process = ControllerProcess(config(tmp_path, kafka_wait_ms=20_000))
+    process = ControllerProcess(config(tmp_path, kafka_wait_ms=120_000))
     starting = asyncio.ensure_future(process.start())
     client = RemotingClient()
     address = process._config.listen
@@ -66,9 +66,9 @@ async def test_while_starting_it_answers_that_it_is_not_ready(tmp_path: Path) ->
             await client.connect(address)
         except ConnectFailed:
             await asyncio.sleep(0.01)
-    status = await client.call(address, RemotingCommand.request(19002), 2_000)
+    status = await client.call(address, RemotingCommand.request(19002), 30_000)
     assert json.loads(status.body)["ready"] is False
-    refused = await client.call(address, RemotingCommand.request(1004, {"brokerName": "a"}), 2_000)
+    refused = await client.call(address, RemotingCommand.request(1004, {"brokerName": "a"}), 30_000)
     assert refused.code == 2007
     starting.cancel()
     await asyncio.gather(starting, return_exceptions=True)
@@ -85,7 +85,7 @@ async def test_a_tick_that_fails_ends_the_process(tmp_path: Path, monkeypatch: p
         raise AssertionError("planted")
 
     monkeypatch.setattr(process._core, "tick", stumble)
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         assert await process.serve() == controller_process.EXIT_HALTED
     await process.close()
 

@@ -48,7 +48,7 @@ async def test_role_notices_are_delivered_when_they_are_due(tmp_path: Path) -> N
     made, outbound = runner(Rig(), tmp_path, [])
     address = f"127.0.0.1:{server.port}"
     late, soon = (RemotingCommand.request(1008, {"when": when}, oneway=True) for when in ("late", "soon"))
-    made.perform([fx.NotifyRole(address, late, delay_ms=150), fx.NotifyRole(address, soon)])
+    made.perform([fx.NotifyRole(address, late, delay_ms=1_000), fx.NotifyRole(address, soon)])
     await until(lambda: len(got) == 2, "both notices came")
     assert [notice.ext["when"] for notice in got] == ["soon", "late"]
     await outbound.close()

@@ -46,7 +46,7 @@ async def test_what_faust_is_late_with_is_read_directly_and_a_stuck_faust_ends_i
     with mock_kafka() as kafka:
         await append(kafka, b"a", b"b", b"c")
         follower = Follower(1)
-        watch = watch_of(kafka, follower, halts, watchdog_s=0.5)
+        watch = watch_of(kafka, follower, halts, watchdog_s=3.0)
         watch.start()
         await until(lambda: follower.taken == [(1, b"b"), (2, b"c")], "the rest is handed over")
         await until(lambda: halts, "a worker that hands over nothing is stuck")

@@ -20,9 +20,10 @@ from brokers.remoting.connection import RemotingError
 from processors import namesrv_process
 from processors.namesrv_config import NameServerConfig
 from processors.namesrv_process import NameServer, run
+from tests.support.brokers import free_port
 
 WIRE = Path(__file__).parents[2] / "golden" / "wire"
-WAIT_S = 20
+WAIT_S = 60
 TOPICS = ("Life", "TBW102")
 A, B = "10.0.0.1:10911", "10.0.0.2:10911"
 
@@ -36,7 +37,7 @@ class Caller:
     async def call(self, code, ext=None, body=b"", language="PYTHON"):
         request = RemotingCommand.request(code, ext, body)
         request.language = language
-        return await self.client.call(self.address, request, 10_000)
+        return await self.client.call(self.address, request, 30_000)
 
     async def body(self, code, **ext):
         answer = await self.call(code, ext)
@@ -245,12 +246,6 @@ async def test_the_status_says_that_it_is_ready_and_what_it_knows():
             "ready": True, "kind": "namesrv", "pid": os.getpid(), "listen": "", "brokers": 1, "topics": 2,
         }  # fmt: skip
         assert status["listen"] == broker.address
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 async def test_a_busy_port_is_one_line_and_exit_code_1(caplog):

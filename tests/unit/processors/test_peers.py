@@ -52,10 +52,10 @@ async def test_a_forwarded_request_brings_the_answer_or_nothing() -> None:
     address = await far.start()
     outbound = Outbound(lambda where, refused: None)
     replies: list[RemotingCommand | None] = []
-    outbound.forward(address, RemotingCommand.request(1004), 2_000, replies.append)
+    outbound.forward(address, RemotingCommand.request(1004), 20_000, replies.append)
     await until(lambda: replies, "the leader answered")
     assert replies[0] is not None and replies[0].ext == {"far": "yes"}
-    outbound.forward(f"127.0.0.1:{free_port()}", RemotingCommand.request(1004), 2_000, replies.append)
+    outbound.forward(f"127.0.0.1:{free_port()}", RemotingCommand.request(1004), 20_000, replies.append)
     await until(lambda: len(replies) == 2, "the failure is told")
     assert replies[1] is None
     await outbound.close()
@@ -157,7 +157,7 @@ async def test_forwarded_requests_keep_their_places_beside_ten_thousand_notices(
     for number in range(50):
         outbound.notify(f"127.0.0.{number + 1}:1", notice(1))
     replies: list[RemotingCommand | None] = []
-    outbound.forward(address, RemotingCommand.request(1004), 2_000, replies.append)
+    outbound.forward(address, RemotingCommand.request(1004), 20_000, replies.append)
     await until(lambda: replies, "the leader answered")
     assert replies[0] is not None
     await outbound.close()

@@ -52,7 +52,7 @@ class OneNode:
 async def test_a_new_topic_is_sent_over_the_default_topics_route() -> None:
     node = OneNode()
     await node.start()
-    async with WorkloadClient([node.address], "new", "g") as client:
+    async with WorkloadClient([node.address], "new", "g", timeout_ms=30_000) as client:
         stored = await client.send("5", b"body", 3)
         await node.server.close()
     assert (stored.queue, stored.queue_offset, stored.address) == (3, 7, node.address)
@@ -63,7 +63,7 @@ async def test_anything_but_code_0_is_a_failed_call() -> None:
     node = OneNode()
     node.code = 11
     await node.start()
-    async with WorkloadClient([node.address], "t", "g") as client:
+    async with WorkloadClient([node.address], "t", "g", timeout_ms=30_000) as client:
         with pytest.raises(CallFailed, match="code 11"):
             await client.send("1", b"x", 0)
         await node.server.close()
