@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from brokers.ha.sync_set import count_mode_candidate
 from brokers.log.disk_space import full_remark
 from brokers.log.flush_queue import Flushed
-from brokers.replica.put_rules import NOT_ENOUGH, STORED, AckMode, PutStatus, code_of, combine
+from brokers.replica.put_rules import NOT_ENOUGH, STORED, AckMode, BusyGate, PutStatus, code_of, combine
 from brokers.replica.waiters import Confirmation, ConfirmWaiters
 from tests.support.brokers import send_request, until
 from tests.support.client_service import Desk
@@ -160,8 +161,10 @@ async def test_6_1_an_append_that_hangs_for_a_second_makes_the_broker_busy(
     async with Desk(tmp_path) as desk:
         desk.lead()
         await desk.ask(send_request("T", b"x"))
-        desk.service.sends._gate.appended(desk.clock.now_ms() - hung_ms, desk.clock.now_ms())
-        monkeypatch.setattr(desk.clock, "now_ms", lambda now=desk.clock.now_ms(): now)
+        now_ms, gate = desk.clock.now_ms(), BusyGate()
+        gate.appended(now_ms - hung_ms, now_ms)
+        desk.service.sends._gate = gate
+        monkeypatch.setattr(desk.clock, "now_ms", lambda: now_ms)  # however long this machine takes to ask
         end = desk.store.log_end
         codes = [(await desk.ask(send_request("T", b"y"))).code for _ in range(2)]
         assert codes == ([2, 0] if hung_ms > 1_000 else [0, 0]) and desk.store.log_end > end
@@ -173,7 +176,9 @@ async def test_6_1_who_is_queued_for_more_than_200_ms_is_not_written(tmp_path: P
         await desk.ask(send_request("T", b"x"))
         times = iter([1_000, 1_201])
         end = desk.store.log_end
-        monkeypatch.setattr(desk.clock, "now_ms", lambda: next(times))
+        # A clock of the sends alone: others read theirs whenever their time has come.
+        monkeypatch.setattr(desk.service.sends, "_clock", SimpleNamespace(now_ms=lambda: next(times)))
+        desk.service.sends._gate = BusyGate()
         answer = await desk.ask(send_request("T", b"y"))
         assert answer.code == 2 and "[TIMEOUT_CLEAN_QUEUE]" in (answer.remark or "") and desk.store.log_end == end
 

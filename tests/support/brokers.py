@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import socket
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -12,16 +11,27 @@ from brokers.broker_process import BrokerProcess
 from brokers.config import BrokerConfig
 from brokers.remoting.client import RemotingClient
 from brokers.remoting.command import RemotingCommand
+from brokers.replica.put_rules import BusyGate
+from brokers.service.client_service import ClientService
+from infra.ports import pick_block
 from tests.support.scripted_controller import ScriptedController
 
-WAIT_S = 20
+WAIT_S = 60
+# For tests of what a set does and not of how soon: a replica that the machine keeps waiting is no lost one.
+PATIENT = {
+    "ack_timeout_ms": 20_000, "ack_wait_shrink_ms": 10_000, "relink_grace_ms": 10_000, "hold_without_master_ms": 20_000,
+}  # fmt: skip
+BUSY_MS = 60_000
+
+_given: set[int] = set()
 
 
 def free_port() -> int:
-    """A port that was free a moment ago."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+    """A port that was free a moment ago. Neither a connection nor a server on any port is given it, and nobody else in this run."""
+    while (port := pick_block(1)) in _given:
+        pass
+    _given.add(port)
+    return port
 
 
 async def until(condition: Callable[[], object], what: str) -> None:
@@ -45,18 +55,25 @@ def broker_config(folder: Path, controllers: list[str], name_servers: list[str] 
 
 async def start_broker(config: BrokerConfig) -> BrokerProcess:
     broker = BrokerProcess(config)
+    unhurried(broker.service)
     await broker.start()
     return broker
 
 
+def unhurried(service: ClientService) -> None:
+    """No send is refused because the machine let it wait for a moment."""
+    service.sends._gate = BusyGate(BUSY_MS, BUSY_MS)
+
+
 @asynccontextmanager
 async def running_set(controller: ScriptedController, configs: Iterable[BrokerConfig]) -> AsyncIterator[list[BrokerProcess]]:
-    """One after the other, so that ids follow the order and the first is master; all are members."""
+    """One after the other, so that ids follow the order and the first is master; all are members, and the master knows."""
     made: list[BrokerProcess] = []
     for number, config in enumerate(configs):
         made.append(await start_broker(config))
         await until(lambda: made[-1].roles.role != "FENCED", f"broker {number} has a role")
-    await until(lambda: controller.members == [number + 1 for number in range(len(made))], "all are members")
+    ids = [number + 1 for number in range(len(made))]
+    await until(lambda: controller.members == ids and made[0].replica.core.sync_state_set == tuple(ids), "all are members")
     yield made
     for broker in made:
         await broker.stop("test")
@@ -78,5 +95,5 @@ def pull_request(topic: str, queue_id: int, offset: int, *, suspend_ms: int = 0,
     return RemotingCommand.request(11, ext)
 
 
-async def call(client: RemotingClient, broker: BrokerProcess, request: RemotingCommand, timeout_ms: int = 10_000) -> RemotingCommand:
+async def call(client: RemotingClient, broker: BrokerProcess, request: RemotingCommand, timeout_ms: int = 30_000) -> RemotingCommand:
     return await client.call(broker.config.advertised, request, timeout_ms)

@@ -26,6 +26,7 @@ from brokers.service.table_files import TableFiles
 from brokers.service.topic_changes import TopicChanges
 from brokers.service.topics import system_topics
 from brokers.service.unique_key import UniqueKeys
+from tests.support.brokers import unhurried
 
 
 class Desk:
@@ -50,6 +51,7 @@ class Desk:
         self.service = ClientService(
             self.store, self.tables, self.roles, self.clock, self.forwarder, self.changes, self._sends, self._changed
         )
+        unhurried(self.service)
         self.server = RemotingServer(Dispatcher(self.service.handlers()), on_close=self.service.connection_closed)
         self._running: asyncio.Future[None] | None = None
 
@@ -80,7 +82,7 @@ class Desk:
         self.service.mastership_over()
         return self
 
-    async def ask(self, request: RemotingCommand, timeout_ms: int = 10_000) -> RemotingCommand:
+    async def ask(self, request: RemotingCommand, timeout_ms: int = 30_000) -> RemotingCommand:
         return await self.client.call(self.address, request, timeout_ms)
 
     def confirm(self, how: Confirmation = Confirmation.CONFIRMED) -> None:

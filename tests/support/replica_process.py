@@ -127,7 +127,7 @@ def elect(
         )
 
 
-async def until(condition: Callable[[], object], what: str, timeout_s: float = 20) -> None:
+async def until(condition: Callable[[], object], what: str, timeout_s: float = 60) -> None:
     """Wait for a condition; the limit is for a broken test only."""
     async with asyncio.timeout(timeout_s):
         while not condition():

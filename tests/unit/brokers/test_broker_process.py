@@ -18,7 +18,7 @@ from brokers.remoting.command import RemotingCommand
 from processors.import_plan import ha_facts
 from processors.namesrv_config import NameServerConfig
 from processors.namesrv_process import NameServer
-from tests.support.brokers import broker_config, call, send_request, start_broker, until
+from tests.support.brokers import PATIENT, broker_config, call, send_request, start_broker, until
 from tests.support.scripted_controller import ScriptedController
 
 
@@ -94,7 +94,7 @@ async def test_controllers_see_the_port_closed_before_the_connection_ends(tmp_pa
 
 
 async def test_waiting_sends_are_answered_before_the_end(tmp_path: Path, controller: ScriptedController) -> None:
-    broker = await start_broker(broker_config(tmp_path, [controller.address]))
+    broker = await start_broker(broker_config(tmp_path, [controller.address], **PATIENT))  # the absent member stays one
     await until(lambda: broker.roles.serving, "the broker serves")
     client = RemotingClient()
     assert (await call(client, broker, send_request("T", b"x"))).code == 0
@@ -124,12 +124,17 @@ async def test_a_running_pair_proves_its_set_to_who_imports_it(tmp_path: Path, c
 
 
 async def test_a_master_that_is_told_to_end_hands_over_first(tmp_path: Path, controller: ScriptedController) -> None:
-    ending = asyncio.ensure_future(run(broker_config(tmp_path / "1", [controller.address])))
+    config, client = broker_config(tmp_path / "1", [controller.address]), RemotingClient()
+    ending = asyncio.ensure_future(run(config))
     await until(lambda: controller.master == 1, "the first one leads")
     second = await start_broker(broker_config(tmp_path / "2", [controller.address]))
     await until(lambda: controller.members == [1, 2], "the second one is in sync")
+    # The master hears that its proposal was taken a moment later, and hands over to members only.
+    while fastjson.loads((await client.call(config.listen, RemotingCommand.request(19002), 30_000)).body)["sync_state_set"] != [1, 2]:
+        await asyncio.sleep(0.005)
     os.kill(os.getpid(), signal.SIGTERM)
     assert await ending == 0
     assert controller.master == 2 and controller.epoch == 2
     await until(lambda: second.roles.serving, "the second one leads")
+    await client.close()
     await second.stop("test")

@@ -18,6 +18,7 @@ from brokers.service.clock import Clock
 from brokers.service.role_view import RoleView
 from events import broker_events, codec
 from events.broker_events import BrokerEventHeader
+from tests.support.brokers import until
 
 ADDRESSES = {1: "h:1", 2: "h:2", 3: "h:3"}
 
@@ -33,6 +34,7 @@ class Around:
     elected: list[int] = field(default_factory=list)
     looked: int = 0
     held_when_asked: list[bool] = field(default_factory=list)
+    hold_ms: int = 60_000
 
     def __post_init__(self) -> None:
         self.roles.changed(RoleChanged("MASTER", 3, 1, "h:1", (1, 2, 3), 3))
@@ -45,7 +47,7 @@ class Around:
         )
         self.told: list[tuple[str, dict[str, object]]] = []
         told = lambda kind, fields: self.told.append((kind, fields))  # noqa: E731
-        parts: list[object] = [self.roles, replica, self, self, self, Clock(), lambda: 0, 400, told]
+        parts: list[object] = [self.roles, replica, self, self, self, Clock(), lambda: 0, self.hold_ms, told]
         self.work = HandOverWork(*parts)  # type: ignore[arg-type]
 
     async def call(self, address: str, request: RemotingCommand, _timeout_ms: int) -> RemotingCommand:
@@ -122,12 +124,12 @@ async def test_a_refusal_of_the_controller_is_told() -> None:
 
 
 async def test_a_controller_without_an_answer_ends_the_holding_in_time_and_is_asked_what_holds() -> None:
-    around = Around(elect_code=None)
+    around = Around(elect_code=None, hold_ms=400)
     assert "in time" in await refused(around) and around.looked == 1
 
 
 async def test_only_a_master_hands_over_and_only_once_at_a_time() -> None:
-    around = Around(elect_code=None)
+    around = Around(elect_code=None, hold_ms=400)
     first = asyncio.ensure_future(around.work.run())
     await asyncio.sleep(0)
     with pytest.raises(Refused, match="under way"):
@@ -151,6 +153,7 @@ async def test_after_a_hand_over_a_stop_waits_until_clients_are_quiet() -> None:
     around = Around()
     around.writing = 1
     leaving = asyncio.ensure_future(around.work.before_stop())
+    await until(lambda: around.elected, "it was handed over")
     await asyncio.wait((leaving,), timeout=0.05)
     assert around.elected == [2] and not leaving.done()
     around.writing = 0

@@ -86,7 +86,7 @@ async def test_an_id_taken_meanwhile_is_replaced_by_the_next(tmp_path: Path, con
     controller.refuse = {1013: 2014}
     broker = Broker(tmp_path, controller)
     registering = asyncio.ensure_future(broker.membership.register())
-    await until(lambda: controller.heard_codes().count(1013) == 1, "the id was asked for")
+    await until(lambda: controller.heard_codes().count(1013) >= 1, "the id was asked for")
     controller.codes[1], controller.refuse = "somebody", {}
     await registering
     assert broker.membership.broker_id == 2

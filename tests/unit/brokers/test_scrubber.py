@@ -3,13 +3,22 @@
 import asyncio
 from pathlib import Path
 
+import pytest
+
 from brokers.scrubber import Scrubber
+from brokers.service import repair
 from tests.support.brokers import until
 from tests.unit.brokers.log.log_samples import NOW_MS, bodies, log_bytes, sized
 from tests.unit.brokers.log.test_patch import flip
 from tests.unit.brokers.service.test_repair import COUNT, Pair
 
 FAST = 1 << 30
+
+
+@pytest.fixture(autouse=True)
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The look goes on when a repair takes long; here it waits for each, however long this machine takes for it."""
+    monkeypatch.setattr(repair, "WAIT_MS", 20_000)
 
 
 async def test_damage_nobody_read_is_found_told_and_repaired(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import os
 import resource
 import socket
@@ -205,17 +206,19 @@ async def test_a_port_in_use_is_an_error_of_the_caller(tmp_path: Path) -> None:
 
 
 async def test_nothing_stays_open_after_close(tmp_path: Path) -> None:
-    before = len(os.listdir("/proc/self/fd"))
+    gc.collect()
+    before = set(os.listdir("/proc/self/fd"))
     server, client = Owner(tmp_path / "server"), Owner(tmp_path / "client")
     client.transport.connect(f"127.0.0.1:{server.transport.listen('127.0.0.1', 0)}")
     await until(lambda: server.opened and client.opened)
     server.close()
     client.close()
-    assert len(os.listdir("/proc/self/fd")) == before
+    # What others left, earlier tests and their threads, may have been closed meanwhile.
+    assert set(os.listdir("/proc/self/fd")) <= before
 
 
 async def test_without_descriptors_it_waits_and_does_not_spin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(under_test, "ACCEPT_PAUSE_MS", 20)
+    monkeypatch.setattr(under_test, "ACCEPT_PAUSE_MS", 200)
     server = Owner(tmp_path / "server")
     turns = 0
     acceptable = server.transport._on_acceptable

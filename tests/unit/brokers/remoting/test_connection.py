@@ -36,7 +36,7 @@ async def test_what_was_sent_before_a_close_still_arrives():
         connection.send(RemotingCommand.request(code))
     connection.close("done")
     await connection.wait_closed()
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while list(server.connections) or len(seen) < 3:
             await asyncio.sleep(0.002)
     assert seen == [1, 2, 3]

@@ -44,7 +44,7 @@ class Desk:
         return asyncio.ensure_future(self.client.call(address, RemotingCommand.request(code, body=body), 10_000))
 
     async def until_taken(self, count):
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while len(self.taken) < count:
                 await asyncio.sleep(0.002)
 

@@ -14,7 +14,7 @@ from brokers.remoting.command import RemotingCommand
 from brokers.remoting.connection import Limits
 from brokers.remoting.server import Dispatcher, RemotingServer
 
-WAIT_S = 10
+WAIT_S = 60
 
 
 @asynccontextmanager

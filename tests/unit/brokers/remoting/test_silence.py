@@ -7,7 +7,7 @@ from brokers.remoting.limits import Limits
 from brokers.remoting.server import RemotingServer
 from brokers.remoting.silence import SilenceSweeper
 
-WAIT_S = 10
+WAIT_S = 60
 
 
 async def until(condition):

@@ -25,6 +25,13 @@ from tests.unit.brokers.log.test_patch import flip
 COUNT = 5
 
 
+@pytest.fixture(autouse=True)
+def patient_readers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever waits for a repair waits however long this machine takes for it."""
+    monkeypatch.setattr(repair, "WAIT_MS", 20_000)
+    monkeypatch.setattr(repair, "CALL_TIMEOUT_MS", 20_000)
+
+
 class Pair:
     """A replica with a damaged message and another that has it. `java`: the other one knows 33 only."""
 
