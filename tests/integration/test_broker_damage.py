@@ -12,16 +12,23 @@ from brokers.log.records import decode_messages
 from brokers.remoting.client import RemotingClient
 from brokers.remoting.command import RemotingCommand
 from brokers.scrubber import Scrubber
-from tests.support.brokers import broker_config, call, pull_request, running_set, send_request, start_broker, until
+from brokers.service import repair
+from tests.support.brokers import PATIENT, broker_config, call, pull_request, running_set, send_request, start_broker, until
 from tests.support.scripted_controller import ScriptedController
 
 COUNT = 20
 
 
+@pytest.fixture(autouse=True)
+def patient_readers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever reads a damaged message waits until it is repaired, however long this machine takes for it."""
+    monkeypatch.setattr(repair, "WAIT_MS", 20_000)
+
+
 @pytest.fixture
 async def brokers(tmp_path: Path, controller: ScriptedController, client: RemotingClient) -> AsyncIterator[list[BrokerProcess]]:
     """The first is master; all three hold COUNT messages of topic T."""
-    configs = [broker_config(tmp_path / f"b{number}", [controller.address], min_in_sync_replicas=2) for number in range(3)]
+    configs = [broker_config(tmp_path / f"b{number}", [controller.address], min_in_sync_replicas=2, **PATIENT) for number in range(3)]
     async with running_set(controller, configs) as made:
         for number in range(COUNT):
             assert (await call(client, made[0], send_request("T", b"%03d" % number, key=f"k{number}"))).code == 0
@@ -95,8 +102,11 @@ async def test_a_message_is_found_by_its_key_at_every_replica_and_after_a_restar
     ext = {"topic": "T", "key": "k5", "maxNum": "32", "beginTimestamp": "0", "endTimestamp": str(1 << 50)}
     query = RemotingCommand.request(12, ext)
     await brokers[2].stop("test")
-    brokers[2] = await start_broker(brokers[2].config)
+    await until(lambda: controller.members == [1, 2], "the slave is gone")
+    again = brokers[2] = await start_broker(brokers[2].config)
     await until(lambda: controller.members == [1, 2, 3], "the slave came back")
+    # A slave answers with what it was told to be confirmed, which it may hear a moment after it has joined.
+    await until(lambda: again.store.dispatched_offset == brokers[0].store.log_end, "it has all")
     for broker in brokers:
         answer = await call(client, broker, query)
         assert [message.fields.body for message in decode_messages(answer.body)] == [b"005"]

@@ -12,7 +12,7 @@ import pytest
 from brokers.broker_process import BrokerProcess
 from brokers.log.records import decode_messages
 from brokers.remoting.client import RemotingClient
-from tests.support.brokers import broker_config, call, pull_request, running_set, send_request, until
+from tests.support.brokers import PATIENT, broker_config, call, pull_request, running_set, send_request, until
 from tests.support.scripted_controller import ScriptedController
 from tests.support.small_disk import SmallDisk, small_disk
 
@@ -24,7 +24,8 @@ async def stage(tmp_path: Path, controller: ScriptedController) -> AsyncIterator
     """Three brokers, each with a disk of its own."""
     with contextlib.ExitStack() as mounts:
         disks = [mounts.enter_context(small_disk(tmp_path / f"disk{number}", 48 << 20)) for number in range(3)]
-        configs = [broker_config(disk.root / "store", [controller.address], min_in_sync_replicas=2) for disk in disks]
+        timers = PATIENT | {"ack_wait_shrink_ms": 3_000}  # a slave without room is to leave the set, in a while
+        configs = [broker_config(disk.root / "store", [controller.address], min_in_sync_replicas=2, **timers) for disk in disks]
         async with running_set(controller, configs) as brokers:
             yield brokers, disks
 

@@ -15,13 +15,13 @@ from brokers.log.records import decode_messages
 from brokers.remoting import fastjson
 from brokers.remoting.client import RemotingClient
 from brokers.remoting.command import RemotingCommand
-from tests.support.brokers import broker_config, call, free_port, pull_request, running_set, send_request, start_broker, until
+from tests.support.brokers import PATIENT, broker_config, call, free_port, pull_request, running_set, send_request, start_broker, until
 from tests.support.scripted_controller import ScriptedController
 
 
 @pytest.fixture
 async def brokers(tmp_path: Path, controller: ScriptedController) -> AsyncIterator[list[BrokerProcess]]:
-    configs = [broker_config(tmp_path / f"b{number}", [controller.address], min_in_sync_replicas=2) for number in range(3)]
+    configs = [broker_config(tmp_path / f"b{number}", [controller.address], min_in_sync_replicas=2, **PATIENT) for number in range(3)]
     async with running_set(controller, configs) as made:
         yield made
 
@@ -188,7 +188,7 @@ async def test_a_store_that_begins_with_the_last_file_serves_what_it_has_once_el
 async def test_a_set_on_ipv6_addresses(tmp_path: Path, controller: ScriptedController, client: RemotingClient) -> None:
     def config(number: int) -> BrokerConfig:
         at = {name: f"[::1]:{free_port()}" for name in ("listen", "ha_listen")}
-        return broker_config(tmp_path / str(number), [controller.address], min_in_sync_replicas=2, **at)
+        return broker_config(tmp_path / str(number), [controller.address], min_in_sync_replicas=2, **PATIENT, **at)
 
     async with running_set(controller, [config(0), config(1)]) as made:
         # A topic that is new reaches the members by a request that only a replica of the set may make (S10).

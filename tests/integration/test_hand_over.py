@@ -8,11 +8,12 @@ from __future__ import annotations
 import asyncio
 import itertools
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
 
+from brokers import hand_over_work, role_switch
 from brokers.broker_process import BrokerProcess
 from brokers.log.records import decode_messages
 from brokers.remoting.client import RemotingClient
@@ -24,11 +25,13 @@ from infra.workload.message import sequence_of
 from infra.workload.producer import Producer
 from processors.namesrv_config import NameServerConfig
 from processors.namesrv_process import NameServer
-from tests.support.brokers import broker_config, call, pull_request, running_set, send_request, until
+from tests.support.brokers import PATIENT, broker_config, call, pull_request, running_set, send_request, until
 from tests.support.scripted_controller import ScriptedController
 
 QUEUES = 4
 HAND_OVERS = 5
+CALL_MS = 30_000
+"""A producer whose patience ends before its answer comes does not know what became of its send."""
 
 
 @pytest.fixture
@@ -39,11 +42,22 @@ async def name_server() -> AsyncIterator[str]:
     await server.close()
 
 
+@pytest.fixture(autouse=True)
+def unhurried() -> Iterator[None]:
+    """A hand-over gives up when it takes long; here it is to come about however long this machine takes for it."""
+    with pytest.MonkeyPatch.context() as patched:  # not the one that tests take back
+        for limit in ("DRAIN_MS", "LIMIT_MS", "PREPARE_MS", "LAST_COPY_MS", "LINGER_MS"):
+            patched.setattr(hand_over_work, limit, 15_000)
+        # Until the new master is in the routes the former one stays in them, so that no producer finds a set without a master.
+        patched.setattr(role_switch, "ROUTE_LEFT_MS", 5_000)
+        yield
+
+
 @pytest.fixture
 async def brokers(tmp_path: Path, controller: ScriptedController, name_server: str) -> AsyncIterator[list[BrokerProcess]]:
     # Slaves copy tables by themselves only when they begin to follow.
     configs = [
-        broker_config(tmp_path / f"b{number}", [controller.address], [name_server], min_in_sync_replicas=2, metadata_sync_ms=60_000)
+        broker_config(tmp_path / f"b{number}", [controller.address], [name_server], min_in_sync_replicas=2, metadata_sync_ms=60_000, **PATIENT)
         for number in range(3)
     ]
     async with running_set(controller, configs) as made:
@@ -83,7 +97,7 @@ async def test_no_send_fails_and_none_is_stored_twice(
     brokers: list[BrokerProcess], client: RemotingClient, controller: ScriptedController, name_server: str, tmp_path: Path
 ) -> None:
     ledger, stop = Ledger(tmp_path / "ledger"), asyncio.Event()
-    async with WorkloadClient([name_server], "T", "pg", queues=QUEUES) as workload:
+    async with WorkloadClient([name_server], "T", "pg", queues=QUEUES, timeout_ms=CALL_MS) as workload:
         producer = Producer(workload, ledger, QUEUES, 300.0, 256)
         running = asyncio.ensure_future(producer.run(stop))
         await until(lambda: producer.done > 50, "the load runs")
@@ -94,6 +108,9 @@ async def test_no_send_fails_and_none_is_stored_twice(
             done = producer.done
             await until(lambda done=done: producer.done > done + 50, "the load goes on")  # type: ignore[misc]
             await until(lambda: controller.members == [1, 2, 3], "all are members again")
+            master = brokers[target - 1]
+            await until(lambda master=master: master.replica.core.sync_state_set == (1, 2, 3), "the master knows")  # type: ignore[misc]
+            await until(lambda master=master: len(master.replica.ha_status().slaves) == 2, "both are linked to it")  # type: ignore[misc]
         stop.set()
         await running
     ledger.close()

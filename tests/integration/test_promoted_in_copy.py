@@ -23,6 +23,7 @@ from brokers.log.queue_follower import LAG_BYTES_MAX
 from brokers.log.records import decode_messages
 from brokers.remoting import fastjson
 from brokers.remoting.client import RemotingClient
+from brokers.remoting.codes import ResponseCode
 from brokers.remoting.command import RemotingCommand
 from brokers.remoting.connection import RemotingError
 from infra import children
@@ -39,9 +40,11 @@ MIB = 1 << 20
 # The last part of the copy: fewer bytes than a slave may have without entries, or it would wait for them.
 LAST_BYTES = LAG_BYTES_MAX * 3 // 4
 WAIT_S = 60.0
+IN_TIME = "in time"
+"""What a master says that gave a hand-over up because it took long; it may come about all the same."""
 SETTINGS = {
     "commit_log_file_bytes": 8 * MIB, "min_in_sync_replicas": 1, "ha_heartbeat_ms": 5_000, "heartbeat_interval_ms": 100, "replica_poll_ms": 200,
-    "metadata_sync_ms": 200,
+    "metadata_sync_ms": 200, "ack_timeout_ms": 20_000,
 }  # fmt: skip
 
 
@@ -145,12 +148,19 @@ class Pair:
     async def send(self, broker: RegentBroker, count: int) -> None:
         """All of them are acknowledged, and no queue has a gap. Their order is not promised: the first of a topic wait until it is there."""
         numbers = range(self.sent, self.sent + count)
-        answers = await asyncio.gather(*(self.call(broker, send_request("T", (b"%08d" % number).ljust(BODY_BYTES), number % QUEUES)) for number in numbers))
+        answers = await asyncio.gather(*(self._sent(broker, number) for number in numbers))
         assert {answer.code for answer in answers} == {0}
         for number, answer in zip(numbers, answers, strict=True):
             assert self._acknowledged[number % QUEUES].setdefault(int(answer.ext["queueOffset"]), number) == number, "an offset is given once"
         self.sent += count
         assert all(max(queue) + 1 == len(queue) for queue in self._acknowledged)
+
+    async def _sent(self, broker: RegentBroker, number: int) -> RemotingCommand:
+        """A broker that the machine kept from running sheds load: nothing of that is stored, and clients ask again."""
+        request = send_request("T", (b"%08d" % number).ljust(BODY_BYTES), number % QUEUES)
+        while (answer := await self.call(broker, request)).code == ResponseCode.SYSTEM_BUSY:
+            pass
+        return answer
 
     def acknowledged(self) -> list[list[int]]:
         """The number at each offset of each queue, as producers were told."""
@@ -199,7 +209,8 @@ class Pair:
         have = await self.all_readable()
         assert end - have > LAST_BYTES, "the copy was no long one"
         while end - have > LAST_BYTES:
-            self.valve.give(end - have - LAST_BYTES + BODY_BYTES)
+            # Never so much that the slave has to wait for entries: it would give the process up if that is slow.
+            self.valve.give(min(LAG_BYTES_MAX // 2, end - have - LAST_BYTES + BODY_BYTES))
             have = await self.all_readable()
 
 
@@ -245,6 +256,17 @@ async def stopped_with_a_lag(pair: Pair) -> int:
     return maker
 
 
+async def handed_over(pair: Pair) -> asyncio.Future[RemotingCommand]:
+    """The controller has made the slave master; what the former one will answer. It gives up when the machine makes a step too slow."""
+    deadline = time.monotonic() + WAIT_S
+    while True:
+        handing = asyncio.ensure_future(pair.call(pair.master, RemotingCommand.request(19012, {"targetBrokerId": "2"})))
+        await until(lambda handing=handing: pair.controller.master == 2 or handing.done(), "the controller was asked")  # type: ignore[misc]
+        if pair.controller.master == 2:
+            return handing
+        assert time.monotonic() < deadline, handing.result().remark
+
+
 async def everything_is_there(pair: Pair) -> None:
     """At the slave that leads now, and queues go on without a gap."""
     await pair.send(pair.slave, QUEUES)
@@ -257,16 +279,16 @@ async def test_one_whose_master_is_killed_waits_no_longer_for_entries_that_do_no
     await pair.controller.elect(2, [2])
     await pair.until(pair.slave, lambda one: one["role"] == "MASTER", "it leads")
     await everything_is_there(pair)
-    assert pair.makers() == [] and not children.is_alive(maker)
+    assert maker not in pair.makers() and not children.is_alive(maker)  # by now it may have a new one
 
 
 async def test_one_that_is_handed_the_mastership_takes_the_entries_that_come(pair: Pair) -> None:
     maker = await stopped_with_a_lag(pair)
-    handing = asyncio.ensure_future(pair.call(pair.master, RemotingCommand.request(19012, {"targetBrokerId": "2"})))
-    await until(lambda: pair.controller.master == 2 or handing.done(), "the controller was asked")
+    handing = await handed_over(pair)
     os.kill(maker, signal.SIGCONT)
     answer = await handing
-    assert (answer.code, answer.ext.get("masterBrokerId")) == (0, "2"), answer.remark
+    assert (answer.code, answer.ext.get("masterBrokerId")) == (0, "2") or IN_TIME in str(answer.remark), answer.remark
+    await pair.until(pair.slave, lambda one: one["role"] == "MASTER", "it leads")
     await everything_is_there(pair)
     assert all(children.is_alive(one) for one in pair.makers()), "nobody is left that is dead and not waited for"
     await asyncio.to_thread(pair.slave.stop)
