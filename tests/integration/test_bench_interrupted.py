@@ -11,16 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.test_chaos_interrupted import ENDS_WITHIN_S, end_all, running_below
-from tests.support.local_cluster import ROOT, wait_until
+from tests.integration.test_chaos_interrupted import ENDS_WITHIN_S, cluster_starts, end_all, running_below
+from tests.support.local_cluster import ROOT, VERB_LIMIT_S, wait_until
 
+pytestmark = pytest.mark.timeout(600)
 ROW = [sys.executable, "tests/bench/run.py", "--only", "memory-growth", "--minutes", "30"]
 # As a shell starts what a script runs in its background.
 IN_BACKGROUND = ["sh", "-c", 'trap "" INT; exec "$@"', "sh"]
-
-
-def cluster_starts(folder: Path) -> bool:
-    return any(b"\0up\0" in words for words in running_below(folder).values())
 
 
 def messages_flow(folder: Path) -> bool:
@@ -32,7 +29,7 @@ def test_an_interrupted_row_leaves_nothing_behind(tmp_path: Path, before: list[s
     with (tmp_path / "said").open("wb") as said:
         run = subprocess.Popen([*before, *ROW], cwd=ROOT, env={**os.environ, "TMPDIR": str(tmp_path)}, stdout=said, stderr=said, start_new_session=True)
     try:
-        wait_until(lambda: moment(tmp_path), moment.__name__)
+        wait_until(lambda: moment(tmp_path), moment.__name__, VERB_LIMIT_S)
         for _ in range(2):  # whoever is impatient changes nothing
             os.kill(run.pid, signal.SIGINT)
         assert run.wait(ENDS_WITHIN_S) == 130, (tmp_path / "said").read_text()

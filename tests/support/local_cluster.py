@@ -26,7 +26,6 @@ COMMAND = (sys.executable, "-m", "infra")
 # no healthy run needs as long; a run on a busy machine may need a good part of it
 VERB_LIMIT_S = 240.0
 WAIT_S = 90.0
-STOP_LIMIT_S = 10.0
 POLL_S = 0.05
 
 
@@ -74,18 +73,25 @@ class LocalCluster:
         done = regent("down", "--dir", str(self.folder.root))
         assert done.returncode == 0, f"regent down: {done.stdout}{done.stderr}"
         # the verb returns when the folder is free, a moment before the supervisor itself is gone
-        wait_until(lambda: not self.living(), "nothing lives that 'regent down' has stopped", STOP_LIMIT_S)
+        wait_until(lambda: not self.living(), "nothing lives that 'regent down' has stopped")
         self._unguard()
 
     def end(self) -> None:
-        """End whatever is left, the hard way; also what an interrupted `up` was about to start."""
+        """End whatever is left, the hard way; also what an interrupted `up` was about to start. Then nobody writes into the folder."""
         self._remember()
-        for pid in starting(self.folder.root):
-            self._seen |= {(one, children.start_stamp(one)) for one in (pid, *descendants(pid))}
-        for pid in self.living():
+        end_starting(self.folder.root)
+        wait_until(self._kill_living, "nothing lives that was killed")
+        self._unguard()
+
+    def _kill_living(self) -> bool:
+        """True once there is nothing left to kill."""
+        living = self.living()
+        for pid in living:
             children.kill_group(pid, signal.SIGCONT)
             children.kill_group(pid)
-        self._unguard()
+            with suppress(ProcessLookupError):  # a group whose first process has ended is not found by it
+                os.kill(pid, signal.SIGKILL)
+        return not living
 
     def _unguard(self) -> None:
         """The supervisor has ended: its number may come again for somebody else."""
@@ -150,8 +156,9 @@ class LocalCluster:
             return
         known = [found["supervisor"], *found["processes"]]
         self._seen |= {(int(one["pid"]), str(one["stamp"])) for one in known if one.get("pid")}
-        for pid in descendants(int(found["supervisor"]["pid"])):
-            self._seen.add((pid, children.start_stamp(pid)))
+        supervisor = int(found["supervisor"]["pid"])
+        if children.start_stamp(supervisor) == found["supervisor"]["stamp"]:  # else its number may be somebody else's by now
+            self._seen |= {(pid, children.start_stamp(pid)) for pid in descendants(supervisor)}
 
     # -- the set ------------------------------------------------------------------------------------------------------
 
@@ -193,6 +200,20 @@ def starting(root: Path) -> list[int]:
             if b"up" in words and os.fsencode(root) in words:
                 found.append(int(entry.name))
     return found
+
+
+def end_starting(root: Path) -> None:
+    """Kill whatever `regent up` on this folder has begun; returns when it is gone: it might still write there."""
+    killed: set[int] = set()
+
+    def gone() -> bool:
+        found = {one for pid in starting(root) for one in (pid, *descendants(pid))}
+        for pid in found:
+            children.kill_group(pid)
+        killed.update(found)
+        return not found and not any(map(children.is_alive, killed))
+
+    wait_until(gone, f"nothing is left of a start in {root}")
 
 
 def descendants(pid: int) -> set[int]:
