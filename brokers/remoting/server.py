@@ -20,6 +20,7 @@ __all__ = ["Dispatcher", "RemotingServer"]
 
 _log = logging.getLogger(__name__)
 ACCEPT_BACKLOG = 1_024
+ACCEPT_TURNS = 3
 
 
 class RemotingServer:
@@ -46,6 +47,7 @@ class RemotingServer:
         self._connections: dict[int, Connection] = {}
         self._server: asyncio.Server | None = None
         self._sweeper: SilenceSweeper | None = None
+        self._stopping = False
 
     async def start(self) -> None:
         """Listen. Raises OSError when the address cannot be bound."""
@@ -66,7 +68,9 @@ class RemotingServer:
 
     async def close(self) -> None:
         """Stop listening, close every connection, and wait for them a bounded time."""
+        self._stopping = True
         if self._server is not None:
+            await self._accept_no_more(self._server)
             self._server.close()
         if self._sweeper is not None:
             self._sweeper.stop()
@@ -81,12 +85,22 @@ class RemotingServer:
         for connection in tuple(self._connections.values()):
             connection.abort("the server is stopping")
 
+    async def _accept_no_more(self, server: asyncio.Server) -> None:
+        """asyncio makes a connection two turns of the loop after it was accepted, and drops it unclosed when the server is closed by then."""
+        for listening in server.sockets:
+            asyncio.get_running_loop().remove_reader(listening.fileno())
+        for _ in range(ACCEPT_TURNS):
+            await asyncio.sleep(0)
+
     def _protocol(self) -> Connection:
         return Connection(
             self._handler, self._limits, on_open=self._opened, on_close=self._closed, pauses_reading=True
         )
 
     def _opened(self, connection: Connection) -> None:
+        if self._stopping:  # it was accepted already, and nobody would close it any more
+            connection.abort("the server is stopping")
+            return
         if len(self._connections) >= self._limits.connections:
             _log.warning("%s refused: %d connections are open", connection.peer, len(self._connections))
             connection.abort("too many connections")

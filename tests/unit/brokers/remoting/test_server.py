@@ -3,6 +3,7 @@
 import asyncio
 import os
 import random
+import socket
 import struct
 import tracemalloc
 from contextlib import asynccontextmanager, suppress
@@ -268,6 +269,20 @@ async def test_stopping_the_server_closes_its_connections():
         await peer.read(1)
     assert await peer.ended() == b""
     await peer.close()
+
+
+@pytest.mark.parametrize("turns", range(6))
+async def test_a_connection_that_comes_while_the_server_stops_is_closed_however_far_it_has_come(turns):
+    server = RemotingServer(echo)
+    await server.start()
+    with socket.create_connection(("127.0.0.1", server.port)) as peer:
+        peer.setblocking(False)
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        await server.close()
+        async with asyncio.timeout(WAIT_S):
+            with suppress(ConnectionError):
+                assert await asyncio.get_running_loop().sock_recv(peer, 1) == b""
 
 
 async def test_a_busy_port_is_an_os_error():
