@@ -29,6 +29,8 @@ from infra.problems import Problem
 FORMAT = 1
 VERSION_FILE = "regent.json"
 REQUEST_POLL_S = 0.02
+LOOK_S = 0.5
+"""Who only looks whether a cluster runs (`is_running`) has the lock for a moment, on a busy machine for a longer one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,15 +119,13 @@ class DataFolder:
     def lock(self) -> int:
         """Take the supervisor's lock; gives the open file. Problem when a cluster runs here."""
         handle = os.open(self.root / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+        if not _locked(handle):
             holder = os.pread(handle, 32, 0).decode("ascii", "replace").strip() or "unknown"
             os.close(handle)
             raise Problem(
                 f"data folder {self.root} is in use by a running cluster (supervisor pid {holder})",
                 f"'regent down --dir {self.root}' stops it; or use another --dir.",
-            ) from None
+            )
         os.ftruncate(handle, 0)
         os.pwrite(handle, str(os.getpid()).encode(), 0)
         return handle
@@ -218,3 +218,16 @@ def write_json(path: Path, value: Mapping[str, Any]) -> None:
     part = path.with_name(f"{path.name}.{os.getpid()}.part")
     part.write_text(json.dumps(value, indent=1, sort_keys=False, default=str) + "\n", encoding="utf-8")
     part.replace(path)
+
+
+def _locked(handle: int) -> bool:
+    """Take the lock for oneself; False when somebody keeps it."""
+    until = time.monotonic() + LOOK_S
+    while True:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return True
+        except BlockingIOError:
+            if time.monotonic() > until:
+                return False
+        time.sleep(REQUEST_POLL_S)

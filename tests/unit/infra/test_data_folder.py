@@ -1,3 +1,4 @@
+import fcntl
 import json
 import os
 import threading
@@ -5,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from infra import children
+from infra import children, data_folder
 from infra.data_folder import DataFolder
 from infra.problems import Problem
 
@@ -41,6 +42,14 @@ def test_a_torn_identity_is_refused(folder: DataFolder, text: str) -> None:
     (folder.root / "regent.json").write_text(text)
     with pytest.raises(Problem):
         folder.require()
+
+
+def test_somebody_who_only_looks_does_not_keep_a_cluster_from_starting(folder: DataFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(data_folder, "LOOK_S", 60.0)
+    looking = os.open(folder.root / "lock", os.O_RDWR | os.O_CREAT)
+    fcntl.flock(looking, fcntl.LOCK_SH)
+    threading.Timer(0.1, os.close, (looking,)).start()
+    os.close(folder.lock())
 
 
 def test_only_one_supervisor_holds_the_lock_and_its_pid_is_named(folder: DataFolder) -> None:
