@@ -30,7 +30,7 @@ demo: setup ## the main job on real parts: failovers under load, then the histor
 
 .PHONY: test
 test: setup ## everything that must be green: house, unit, golden, property, simulation's budget, integration (some 12 minutes on two cores)
-	@$(MAKE) --no-print-directory --jobs 2 --output-sync=line test-lake test-integration test-simulation test-parts test-spark
+	@$(MAKE) --no-print-directory --jobs 2 --output-sync=line test-lake test-integration test-parts test-simulation test-spark
 
 # Test modules of a folder that hold such a mark: to import all others costs as much as some tests.
 marked = $$(grep -rl 'mark\.$(1)' $(2) --include='test_*.py' | sort)
