@@ -6,7 +6,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -48,16 +48,21 @@ def messages_flow(folder: Path) -> bool:
     return any(b"\nA " in path.read_bytes() for path in folder.glob("regent-chaos-*/*/ledger"))
 
 
+def interrupt(command: Sequence[str], folder: Path, moment: Callable[[Path], bool], times: int = 1) -> None:
+    """Run it with everything that it leaves in the folder, interrupt it at that moment: it ends with 130, and nothing is left of it."""
+    with (folder / "said").open("wb") as said:
+        run = subprocess.Popen(command, cwd=ROOT, env={**os.environ, "TMPDIR": str(folder)}, stdout=said, stderr=said, start_new_session=True)
+    try:
+        wait_until(lambda: moment(folder), moment.__name__, VERB_LIMIT_S)
+        for _ in range(times):
+            os.kill(run.pid, signal.SIGINT)
+        assert run.wait(ENDS_WITHIN_S) == 130, (folder / "said").read_text()
+        wait_until(lambda: not running_below(folder), "nothing is left of it")
+    finally:
+        end_all(run, folder)
+    assert [path.name for path in folder.iterdir()] == ["said"]
+
+
 @pytest.mark.parametrize("moment", [cluster_starts, messages_flow])
 def test_an_interrupted_run_leaves_nothing_behind(tmp_path: Path, moment: Callable[[Path], bool]) -> None:
-    command = [sys.executable, "tests/chaos/run.py", "controllers-all", "--kafka-nodes", "1"]
-    with (tmp_path / "said").open("wb") as said:
-        run = subprocess.Popen(command, cwd=ROOT, env={**os.environ, "TMPDIR": str(tmp_path)}, stdout=said, stderr=said, start_new_session=True)
-    try:
-        wait_until(lambda: moment(tmp_path), moment.__name__, VERB_LIMIT_S)
-        os.kill(run.pid, signal.SIGINT)
-        assert run.wait(ENDS_WITHIN_S) == 130, (tmp_path / "said").read_text()
-        wait_until(lambda: not running_below(tmp_path), "nothing is left of it")
-    finally:
-        end_all(run, tmp_path)
-    assert [path.name for path in tmp_path.iterdir()] == ["said"]
+    interrupt([sys.executable, "tests/chaos/run.py", "controllers-all", "--kafka-nodes", "1"], tmp_path, moment)

@@ -88,6 +88,15 @@ class Copy:
         await until(lambda: helper.is_free, "the process has loaded")
         return helper
 
+    async def with_stopped_process(self) -> EntryProcess:
+        """There is one, it stands still, and a piece is under way to it."""
+        helper = await self.with_process()
+        os.kill(helper.pid, signal.SIGSTOP)
+        self.receive(25_000)
+        self.follower._now()
+        assert self.follower._under_way is not None
+        return helper
+
     def close(self) -> None:
         self.follower.close()
         self.store.close()
@@ -171,11 +180,7 @@ async def test_a_process_that_dies_is_noticed_without_more_messages(
 ) -> None:
     monkeypatch.setattr(queue_follower, "PIECES_PER_S", 1)
     copy = Copy(tmp_path / "copy", source)
-    helper = await copy.with_process()
-    os.kill(helper.pid, signal.SIGSTOP)
-    copy.receive(25_000)
-    copy.follower._now()
-    assert copy.follower._under_way is not None
+    helper = await copy.with_stopped_process()
     os.kill(helper.pid, signal.SIGKILL)
     await until(lambda: copy.follower.lag_bytes < 2_000, "all but an unfinished message is readable")
     copy.close()
@@ -186,11 +191,7 @@ async def test_what_a_cut_left_of_a_piece_is_readable_though_its_process_stands_
 ) -> None:
     monkeypatch.setattr(queue_follower, "PIECES_PER_S", 1)
     copy = Copy(tmp_path / "copy", source)
-    helper = await copy.with_process()
-    os.kill(helper.pid, signal.SIGSTOP)
-    copy.receive(25_000)
-    copy.follower._now()
-    assert copy.follower._under_way is not None
+    await copy.with_stopped_process()
     starts = [record.physical_offset for record in LogWalk(copy.store.read_log, 0, copy.store.log_end, FILE_BYTES, check_body=False)]
     cut = max(start for start in starts if start < copy.store.dispatched_offset + 1_500)
     assert cut > copy.store.dispatched_offset
