@@ -95,12 +95,9 @@ def fold_of(kept: Progress | None) -> GoldFold:
 
 def newest_state(lake: Lake, last: int) -> GoldFold | None:
     """The fold that the gold job left, if it does not go beyond `last` and can be read; else None."""
-    mark = read_mark(lake)
-    if mark is None or not 0 <= mark.offset <= last:
-        return None
     kept = read_progress(lake)
     try:
-        return fold_of(kept) if kept is not None and kept.offset <= last else None
+        return fold_of(kept) if kept is not None and 0 <= kept.offset <= last else None
     except SnapshotError:
         return None
 
