@@ -226,6 +226,7 @@ class BrokerProcess:
         started = {"clean": core.clean, "recovered_end_offset": found.end_offset, "cut_bytes": found.cut_bytes}
         self.reporter.report("StoreRecovered", recovered)
         self.reporter.report("BrokerStarted", started)
+        self.tables.left_out.report_to(self.reporter.report)
 
     def _serve(self) -> None:
         for code, handler in self.switch.permission.guarded(self.service.handlers()).items():

@@ -267,34 +267,22 @@ class HeartbeatGap(Struct, frozen=True, gc=False):
     restarted: bool
 
 
+class TableEntriesLeftOut(Struct, frozen=True, gc=False):
+    """Entries of a broker's table, stored or copied from a master, are not valid and were left out."""
+
+    header: BrokerEventHeader
+    table: str
+    source: str
+    count: int
+    names: tuple[str, ...]
+
+
 BrokerEvent = (
-    BrokerStarted
-    | BrokerStopped
-    | RoleChanged
-    | EpochAppended
-    | FirstMessageAcknowledged
-    | LogTruncated
-    | HaLinkUp
-    | HaLinkDown
-    | HandshakeResult
-    | SlaveCaughtUp
-    | SlaveFellBehind
-    | ConfirmCrossedEpoch
-    | SyncStateSetProposed
-    | SyncStateSetAccepted
-    | SyncStateSetRefused
-    | IdentityWritten
-    | StoreRecovered
-    | RequestsForwarded
-    | RecordRefused
-    | RecordRepaired
-    | LogTrimmed
-    | DiskFull
-    | DiskWritable
-    | HandOverBegun
-    | HandOverCompleted
-    | HandOverRefused
-    | HeartbeatGap
-)
+    BrokerStarted | BrokerStopped | RoleChanged | EpochAppended | FirstMessageAcknowledged | LogTruncated | HaLinkUp
+    | HaLinkDown | HandshakeResult | SlaveCaughtUp | SlaveFellBehind | ConfirmCrossedEpoch | SyncStateSetProposed
+    | SyncStateSetAccepted | SyncStateSetRefused | IdentityWritten | StoreRecovered | RequestsForwarded
+    | RecordRefused | RecordRepaired | LogTrimmed | DiskFull | DiskWritable | HandOverBegun | HandOverCompleted
+    | HandOverRefused | HeartbeatGap | TableEntriesLeftOut
+)  # fmt: skip
 
 BROKER_EVENTS: tuple[type, ...] = get_args(BrokerEvent)

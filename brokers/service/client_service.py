@@ -30,7 +30,7 @@ from brokers.service.send import SendService
 from brokers.service.table_files import TableFiles
 from brokers.service.topic_changes import TopicChanges
 from brokers.service.topic_requests import TopicRequests
-from brokers.service.topics import RETRY_PREFIX, TopicConfig
+from brokers.service.topics import RETRY_PREFIX, TopicConfig, name_refusal
 
 EXPIRE_PERIOD_MS = 10_000
 TICK_MS = 50
@@ -128,18 +128,23 @@ class ClientService:
             return
         groups, topics = self._tables.groups, self._tables.topics
         wall_ms = self._clock.wall_ms()
-        fresh = [name for name in dict.fromkeys(names) if groups.ensure(name, wall_ms)]
-        if fresh:
+        known = list(dict.fromkeys(names))
+        if any([groups.ensure(name, wall_ms) for name in known]):
             self._tables.groups_file.save_soon()
         retry = [
             TopicConfig(RETRY_PREFIX + name, groups.retry_queues(name), groups.retry_queues(name))
-            for name in fresh
-            if topics.get(RETRY_PREFIX + name) is None
+            for name in known
+            if groups.get(name) is not None and topics.get(RETRY_PREFIX + name) is None and not name_refusal(RETRY_PREFIX + name)
         ]
-        if retry and topics.put(retry, wall_ms):
-            self._changes.not_held_yet(retry)
-            self._tables.topics_file.save_soon()
-            self._routes_changed()
+        try:
+            if not retry or not topics.put(retry, wall_ms):
+                return
+        except ValueError as error:  # the table is full: these groups read all the same, what they send back waits
+            _log.warning("retry topics are not made: %s", error)
+            return
+        self._changes.not_held_yet(retry)
+        self._tables.topics_file.save_soon()
+        self._routes_changed()
 
     async def run(self) -> None:
         """Time-outs of pulls and clients, for as long as the broker runs."""

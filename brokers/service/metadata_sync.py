@@ -11,6 +11,7 @@ import logging
 from collections.abc import Callable
 from functools import partial
 
+from brokers.log.json_files import CONSUMER_OFFSET_FILE, SUBSCRIPTION_GROUP_FILE, TOPICS_FILE
 from brokers.remoting import fastjson
 from brokers.remoting.client import RemotingClient
 from brokers.remoting.codes import RequestCode, ResponseCode
@@ -69,14 +70,23 @@ class MetadataSync:
     def _topics(self, body: bytes) -> None:
         if body == self._tables.topics.text().page():  # as it nearly always is, and it may be large
             return
-        self._take_over_topics(TopicTable.from_wire(fastjson.loads(body)), self._roles.current.master_epoch)
+        table = TopicTable.from_wire(fastjson.loads(body))
+        self._note(TOPICS_FILE, table.left_out)
+        self._take_over_topics(table, self._roles.current.master_epoch)
 
     def _offsets(self, body: bytes) -> None:
-        self._tables.offsets.take_over(ConsumerOffsets.from_wire(fastjson.loads(body)))
+        table = ConsumerOffsets.from_wire(fastjson.loads(body))
+        self._note(CONSUMER_OFFSET_FILE, table.left_out)
+        self._tables.offsets.take_over(table)
 
     def _groups(self, body: bytes) -> None:
-        if self._tables.groups.take_over(SubscriptionGroups.from_wire(fastjson.loads(body))):
+        table = SubscriptionGroups.from_wire(fastjson.loads(body))
+        self._note(SUBSCRIPTION_GROUP_FILE, table.left_out)
+        if self._tables.groups.take_over(table):
             self._tables.groups_file.save_soon()
+
+    def _note(self, table: str, names: tuple[str, ...]) -> None:
+        self._tables.left_out.note(table, self._roles.master_address or "", names)
 
 
 _PAGE = {

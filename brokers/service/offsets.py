@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from brokers.service.data_version import DataVersion
-from brokers.service.topics import QUEUES_PER_TOPIC_MAX
+from brokers.service.subscription_groups import group_refusal
+from brokers.service.topics import QUEUES_PER_TOPIC_MAX, name_refusal
 
 GROUP_TOPICS_MAX = 200_000
 SEPARATOR = "@"
@@ -21,6 +22,7 @@ class ConsumerOffsets:
         self._table: dict[str, dict[int, int]] = {}
         self.version = version or DataVersion()
         self.dirty = False
+        self.left_out: tuple[str, ...] = ()  # keys of what was read and are no offsets
 
     def commit(self, group: str, topic: str, queue_id: int, offset: int, wall_ms: int) -> bool:
         """Store an offset, also one lower than before; a negative one (Go sends -1) says nothing. False: not stored."""
@@ -55,16 +57,20 @@ class ConsumerOffsets:
 
     @classmethod
     def from_wire(cls, fields: object) -> ConsumerOffsets:
-        """Offsets out of decoded JSON, keys quoted or not; `ValueError` when it is no offset table."""
+        """Offsets out of decoded JSON, keys quoted or not, what is no valid entry in its `left_out`; `ValueError` when it
+        is no offset table."""
         table = fields.get("offsetTable") if isinstance(fields, Mapping) else None
         if not isinstance(table, Mapping) or len(table) > GROUP_TOPICS_MAX:
             raise ValueError("no consumer offset table")
         assert isinstance(fields, Mapping)
         offsets = cls(DataVersion.from_wire(fields.get("dataVersion")))
+        left_out = []
         for key, queues in table.items():
-            if SEPARATOR not in key or not isinstance(queues, Mapping):
-                raise ValueError(f"no offsets under {str(key)[:80]!r}")
-            offsets._table[key] = {int(queue): _offset(key, value) for queue, value in queues.items()}
+            try:
+                offsets._table[_checked_key(key)] = {int(queue): _offset(value) for queue, value in queues.items()}
+            except (AttributeError, ValueError):
+                left_out.append(str(key))
+        offsets.left_out = tuple(left_out)
         return offsets
 
     def take_over(self, other: ConsumerOffsets) -> bool:
@@ -76,7 +82,14 @@ class ConsumerOffsets:
         return True
 
 
-def _offset(key: str, value: object) -> int:
+def _checked_key(key: str) -> str:
+    topic, separator, group = key.partition(SEPARATOR)
+    if not separator or name_refusal(topic) or group_refusal(group):
+        raise ValueError("no topic and group")
+    return key
+
+
+def _offset(value: object) -> int:
     if type(value) is not int:
-        raise ValueError(f"an offset under {key[:80]!r} is no number")
+        raise ValueError("an offset is no number")
     return value

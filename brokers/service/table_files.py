@@ -6,16 +6,20 @@ Refuses to know: who changes the tables and when, how a file is kept (`json_file
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Callable
 from pathlib import Path
 
 from brokers.log.json_files import CONSUMER_OFFSET_FILE, SUBSCRIPTION_GROUP_FILE, TOPICS_FILE, JsonFile
 from brokers.service.kept_files import KeptFiles
+from brokers.service.left_out import LeftOutEntries
 from brokers.service.offsets import ConsumerOffsets
 from brokers.service.subscription_groups import SubscriptionGroups
 from brokers.service.table_writer import TableWriter
 from brokers.service.topics import TopicTable
+
+_log = logging.getLogger(__name__)
 
 
 class TableFiles:
@@ -33,6 +37,9 @@ class TableFiles:
         self.topics_file = TableWriter(topics, lambda: self.topics.text().document())
         self.groups_file = TableWriter(groups, lambda: self.groups.to_wire())
         self.kept = KeptFiles(folder)
+        self.left_out = LeftOutEntries(_log.error)
+        for file, table in ((topics, self.topics), (self._offsets_file, self.offsets), (groups, self.groups)):
+            self.left_out.note(file.path.name, "file", table.left_out)
 
     def save_late(self) -> None:
         """Try again what found no room when it changed."""

@@ -169,6 +169,7 @@ class TopicTable:
         self.state_version = self.version.state_version
         self._texts: dict[str, tuple[TopicConfig, bytes]] = {}  # each topic's part of `_text`
         self._text: bytes | None = None
+        self.left_out: tuple[str, ...] = ()  # names of what was read and is no valid topic
 
     def get(self, topic: str) -> TopicConfig | None:
         return self.configs.get(topic)
@@ -182,6 +183,9 @@ class TopicTable:
         fresh = {config.name: config for config in configs if self.configs.get(config.name) != config}
         if not fresh:
             return False
+        for name in fresh:
+            if reason := name_refusal(name):  # no replica would take the table, and the next start would leave it out
+                raise ValueError(f"topic {name[:80]!r}: {reason}")
         if len(self.configs.keys() | fresh.keys()) > TOPICS_MAX:
             raise ValueError(f"this broker has its {TOPICS_MAX} topics")
         self.configs.update(fresh)
@@ -215,7 +219,7 @@ class TopicTable:
         """Configurations for topics that the log holds and this table does not: the log is the truth (design S10)."""
         highest: dict[str, int] = {}
         for topic, queue_id in queues:
-            if not self.has_queue(topic, queue_id):
+            if not self.has_queue(topic, queue_id) and name_refusal(topic) is None:
                 highest[topic] = max(queue_id, highest.get(topic, 0))
         restored = []
         for topic, queue_id in sorted(highest.items()):
@@ -247,17 +251,20 @@ class TopicTable:
 
     @classmethod
     def from_wire(cls, fields: object) -> TopicTable:
-        """A table out of decoded JSON; `ValueError` when it is none."""
+        """A table out of decoded JSON, what is no valid entry in its `left_out`; `ValueError` when it is no table."""
         table = fields.get("topicConfigTable") if isinstance(fields, Mapping) else None
         if not isinstance(table, Mapping) or len(table) > TOPICS_MAX:
             raise ValueError("no topic table")
-        configs = []
+        configs, left_out = [], []
         for name, config in table.items():
-            if not isinstance(config, Mapping):
-                raise ValueError(f"the configuration of topic {name} is no object")
-            configs.append(TopicConfig.from_wire({"topicName": name, **config}))
+            try:
+                configs.append(TopicConfig.from_wire({"topicName": name, **config}))
+            except (TypeError, ValueError):
+                left_out.append(str(name))
         assert isinstance(fields, Mapping)
-        return cls(configs, DataVersion.from_wire(fields.get("dataVersion")))
+        found = cls(configs, DataVersion.from_wire(fields.get("dataVersion")))
+        found.left_out = tuple(left_out)
+        return found
 
     def take_over(self, other: TopicTable) -> bool:
         """Become a copy of the master's table; False when it was one already."""

@@ -7,9 +7,11 @@ import pytest
 from brokers.log.consume_queue import ConsumeQueues
 from brokers.log.records import MessageFields, host_bytes
 from brokers.namesrv_client import RouteEntry, register_request
+from brokers.remoting import fastjson
 from brokers.remoting.command import RemotingCommand
 from brokers.replica.store_port import complete_end
 from brokers.service.data_version import DataVersion
+from brokers.service.table_files import TableFiles
 from brokers.service.topics import TopicConfig, TopicTable
 from tests.support.brokers import send_request
 from tests.support.client_service import Desk
@@ -76,3 +78,24 @@ async def test_a_promotion_walks_neither_queues_nor_topics(tmp_path: Path, monke
         assert register_request(entry).body.count(b"topic-499") == 2
         assert (await desk.ask(send_request("topic-7", b"y", 1))).ext["queueOffset"] == "1"
         monkeypatch.undo()
+
+
+@pytest.mark.parametrize("group", ["my.group", "g/../../x", "g" * 249, "g" * 255])
+async def test_a_greeting_whose_retry_topic_can_have_no_name_is_answered_and_harms_no_table(tmp_path: Path, group: str) -> None:
+    async with Desk(tmp_path / "m") as master, Desk(tmp_path / "s") as slave:
+        master.lead()
+        slave.follow(master.address)
+        master.members = {2: slave.address}
+        body = {"clientID": "c@1", "consumerDataSet": [{"groupName": group}, {"groupName": "fine"}]}
+        assert (await master.ask(RemotingCommand.request(34, body=fastjson.dumps(body)))).code == 0
+        assert f"%RETRY%{group}" not in master.tables.topics.configs and "%RETRY%fine" in master.tables.topics.configs
+        assert (await master.ask(send_request("orders", b"x"))).code == 0 and slave.tables.topics.get("orders") is not None
+    assert "%RETRY%fine" in TableFiles(tmp_path / "m").topics.configs
+
+
+async def test_a_group_that_an_operator_made_gets_its_retry_topic_with_its_first_greeting(tmp_path: Path) -> None:
+    async with Desk(tmp_path) as master:
+        master.lead()
+        assert (await master.ask(RemotingCommand.request(200, body=b'{"groupName":"g","retryQueueNums":3}'))).code == 0
+        master.service.ensure_groups(["g"])
+        assert master.tables.topics.get("%RETRY%g") == TopicConfig("%RETRY%g", 3, 3)

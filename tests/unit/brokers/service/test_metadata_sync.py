@@ -71,3 +71,17 @@ async def test_topics_that_are_the_same_already_are_not_decoded_again(tmp_path: 
             await sync.copy_from(master.address, 1)
             assert len(taken) == rounds
         assert slave.tables.topics.get("T") is not None
+
+
+async def test_one_entry_that_is_not_valid_stops_no_copy(tmp_path: Path) -> None:
+    async with Desk(tmp_path / "m") as master, Desk(tmp_path / "s") as slave:
+        master.lead()
+        slave.follow(master.address)
+        master.tables.topics.configs["%RETRY%my.group"] = TopicConfig("%RETRY%my.group")  # as an older release let it in
+        master.tables.topics.put([TopicConfig("T")], 9)
+        told: list[object] = []
+        slave.tables.left_out.report_to(lambda kind, fields: told.append(fields["names"]))
+        for _ in range(2):
+            await sync_of(slave).copy_from(master.address, 1)
+        assert slave.tables.topics.get("T") is not None and "%RETRY%my.group" not in slave.tables.topics.configs
+        assert told == [("%RETRY%my.group",)]

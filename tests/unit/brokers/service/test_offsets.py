@@ -45,11 +45,17 @@ def test_it_reads_unquoted_queue_ids_of_java_and_its_own_json() -> None:
     assert slave.take_over(again) and not slave.take_over(again) and slave.query("g", "T", 1) == 7
 
 
-@pytest.mark.parametrize("body", [None, {}, {"offsetTable": {"Tg": {}}}, {"offsetTable": {"T@g": 1}}, {"offsetTable": {"T@g": {"0": "x"}}},
-                                  {"offsetTable": {"T@g": {"x": 1}}}])  # fmt: skip
+@pytest.mark.parametrize("body", [None, {}, {"offsetTable": []}])
 def test_a_body_that_is_no_offset_table_is_refused(body: object) -> None:
     with pytest.raises(ValueError):
         ConsumerOffsets.from_wire(body)
+
+
+@pytest.mark.parametrize("entry", [{"Tg": {}}, {"U@g": 1}, {"U@g": {"0": "x"}}, {"U@g": {"x": 1}}, {"U@my.group": {"0": 1}},
+                                   {"my.topic@g": {"0": 1}}, {"U@" + "g" * 256: {"0": 1}}])  # fmt: skip
+def test_an_entry_that_is_no_offset_of_a_group_is_left_out_and_named(entry: dict[str, object]) -> None:
+    offsets = ConsumerOffsets.from_wire({"offsetTable": {"T@g": {"0": 5}, **entry}})
+    assert offsets.left_out == tuple(entry) and offsets.query("g", "T", 0) == 5
 
 
 def test_a_queue_that_no_topic_can_have_takes_no_place() -> None:

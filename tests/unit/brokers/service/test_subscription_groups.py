@@ -29,7 +29,18 @@ def test_a_slave_takes_the_table_over_once() -> None:
     assert slave.take_over(copy) and not slave.take_over(copy) and slave.get("g") == master.get("g")
 
 
-@pytest.mark.parametrize("body", [None, {}, {"subscriptionGroupTable": []}, {"subscriptionGroupTable": {"g": 1}}])
+@pytest.mark.parametrize("body", [None, {}, {"subscriptionGroupTable": []}])
 def test_a_body_that_is_no_table_is_refused(body: object) -> None:
     with pytest.raises(ValueError):
         SubscriptionGroups.from_wire(body)
+
+
+def test_names_that_rocketmq_does_not_allow_are_no_groups_and_leave_the_others_alone() -> None:
+    groups = SubscriptionGroups()
+    for name in ("my.group", "g/../../x", "g" * 256, ""):
+        assert not groups.ensure(name, 1)
+        with pytest.raises(ValueError):
+            groups.put({"groupName": name}, 1)
+    assert groups.ensure("g" * 255, 1)
+    found = SubscriptionGroups.from_wire({"subscriptionGroupTable": {"g": {}, "my.group": {}, "h": 1}})
+    assert found.left_out == ("my.group", "h") and found.get("g") is not None and found.get("h") is None

@@ -95,3 +95,19 @@ def test_offsets_are_written_as_they_were_when_the_job_was_taken(tmp_path: Path)
     assert files.save_offsets() and TableFiles(tmp_path).offsets.query("g", "T", 0) == 8
     job()  # a thread that was late does not bring older offsets back
     assert TableFiles(tmp_path).offsets.query("g", "T", 0) == 8
+
+
+def test_what_an_older_release_stored_and_is_not_valid_is_left_out_and_named(tmp_path: Path) -> None:
+    (tmp_path / "config").mkdir()
+    for name, text in (
+        ("topics.json", '{"topicConfigTable":{"T":{},"%RETRY%my.group":{},"U":7}}'),
+        ("subscriptionGroup.json", '{"subscriptionGroupTable":{"g":{},"my.group":{}}}'),
+        ("consumerOffset.json", '{"offsetTable":{"T@g":{0:5},"T@my.group":{0:7}}}'),
+    ):
+        (tmp_path / "config" / name).write_text(text)
+    files, told = TableFiles(tmp_path), []
+    files.left_out.report_to(lambda kind, fields: told.append((fields["table"], fields["names"])))
+    assert files.topics.get("T") and files.groups.get("g") and files.offsets.query("g", "T", 0) == 5
+    assert dict(told) == {
+        "topics.json": ("%RETRY%my.group", "U"), "subscriptionGroup.json": ("my.group",), "consumerOffset.json": ("T@my.group",),
+    }  # fmt: skip
