@@ -11,6 +11,9 @@ COMMANDS_TOPIC = "regent.commands"
 OUTCOMES_TOPIC = "regent.outcomes"
 BROKER_EVENTS_TOPIC = "regent.broker-events"
 
+FLUSH_SETTING = "flush.messages"
+"""After how many records a node writes them through to its disk. Kafka acknowledges from memory unless it is 1."""
+
 PRODUCTION_REPLICATION_MIN = 3
 PRODUCTION_IN_SYNC_MIN = 2
 
@@ -38,7 +41,10 @@ _KEPT_FOR_EVER = {
     "unclean.leader.election.enable": "false",
 }
 
-COMMANDS = TopicSpec(COMMANDS_TOPIC, 1, created=_KEPT_FOR_EVER, required=_KEPT_FOR_EVER)
+# A decision that lies in the memory of two nodes only is gone with their power, and nobody is told.
+_ON_DISK_AT_ONCE = {**_KEPT_FOR_EVER, FLUSH_SETTING: "1"}
+
+COMMANDS = TopicSpec(COMMANDS_TOPIC, 1, created=_ON_DISK_AT_ONCE, required=_ON_DISK_AT_ONCE)
 OUTCOMES = TopicSpec(OUTCOMES_TOPIC, 1, created=_KEPT_FOR_EVER, required=_KEPT_FOR_EVER)
 BROKER_EVENTS = TopicSpec(
     BROKER_EVENTS_TOPIC, 4, created={"cleanup.policy": "delete"}, partitions_exact=False

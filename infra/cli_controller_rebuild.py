@@ -35,6 +35,8 @@ def add_arguments(parser: argparse.ArgumentParser, verb: str) -> None:
                         help="where the topic is made, e.g. bootstrap.servers=... (default: the Kafka of the cluster in --dir)")
     parser.add_argument("--topic", default=COMMANDS_TOPIC, metavar="NAME",
                         help=f"restore the commands into this topic, and nothing else (default {COMMANDS_TOPIC}, with {OUTCOMES_TOPIC})")
+    parser.add_argument("--accept-unflushed-log", action="store_true",
+                        help="of a Kafka that refuses flush.messages=1: take it as it is (the power of all its in-sync nodes may take decisions away)")
     parser.add_argument("--dry-run", action="store_true", help="read and prove the tables, look at the topics, write nothing")
     parser.add_argument("--json", action="store_true", help="one JSON document; progress goes to standard error")
 
@@ -47,7 +49,7 @@ def run(arguments: argparse.Namespace) -> int:
     say = _say_to_stderr if arguments.json else _say
     try:
         lake = open_lake(arguments.from_delta, arguments.cluster)
-        document = rebuild(lake, kafka_of(arguments), arguments.topic, arguments.dry_run, say)
+        document = rebuild(lake, kafka_of(arguments), arguments.topic, arguments.dry_run, say, arguments.accept_unflushed_log)
     except LakehouseError as error:
         raise Problem(str(error), WAY_OUT_OF_BRONZE) from error
     print(json.dumps(document, indent=1) if arguments.json else "\n".join(lines_of(document)))
@@ -81,7 +83,12 @@ def kafka_of(arguments: argparse.Namespace) -> dict[str, str]:
 
 
 def rebuild(
-    lake: Lake, kafka: dict[str, str], topic: str, dry_run: bool, say: Callable[[str], None]
+    lake: Lake,
+    kafka: dict[str, str],
+    topic: str,
+    dry_run: bool,
+    say: Callable[[str], None],
+    accept_unflushed: bool = False,
 ) -> dict[str, Any]:
     """The whole work; gives what was found and done. Problem or LakehouseError when it cannot be done."""
     from lakehouse.bronze_log import BronzeLog
@@ -91,7 +98,7 @@ def rebuild(
     if not commands.end:
         raise Problem(f"no commands have landed in {lake.root}", "Name the folder of the tables with --from-delta.")
     outcomes.require_whole()
-    restored = [(FreshTopic(kafka, topic), commands)]
+    restored = [(FreshTopic(kafka, topic, accept_unflushed), commands)]
     if topic == COMMANDS_TOPIC:
         restored.append((FreshTopic(kafka, OUTCOMES_TOPIC), outcomes))
     for fresh, _ in restored:

@@ -12,8 +12,10 @@ from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from events import topics
+from events.producer import LOG_CLIENT_SETTINGS
 from infra import kafka_server
 from infra.problems import Problem
+from processors import topic_check
 
 IN_SYNC_OF_THREE = 2
 REACH_TIMEOUT_S = 10.0
@@ -30,10 +32,14 @@ def wanted(nodes: int) -> list[NewTopic]:
 
 
 def create(kafka: Mapping[str, str], nodes: int) -> list[str]:
-    """Create what is missing; gives the names. Problem when Kafka does not answer."""
+    """Create what is missing, mend what an older release created; gives the names. Problem when Kafka does not answer."""
     settings = {key: value for key, value in kafka.items() if key != "bootstrap.servers"}
     try:
-        return kafka_server.create_topics(kafka["bootstrap.servers"], wanted(nodes), settings)
+        created = kafka_server.create_topics(kafka["bootstrap.servers"], wanted(nodes), settings)
+        topic_check.flush_every_command(AdminClient({**LOG_CLIENT_SETTINGS, **kafka}))
+        return created
+    except topic_check.TopicsUnfit as error:
+        raise Problem(str(error), "Start the cluster again; if it stays so, look into Kafka's log.") from error
     except KafkaException as error:
         raise _unreachable(kafka, error) from error
 

@@ -14,7 +14,7 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from events.producer import LOG_CLIENT_SETTINGS, PRODUCER_SETTINGS
-from events.topics import COMMANDS, PRODUCTION_IN_SYNC_MIN, PRODUCTION_REPLICATION_MIN
+from events.topics import COMMANDS, FLUSH_SETTING, OUTCOMES, PRODUCTION_IN_SYNC_MIN, PRODUCTION_REPLICATION_MIN
 from infra import waiting
 from infra.problems import EXIT_USAGE, Problem
 from processors.log_reader import LogReader, LogUnreachable
@@ -46,9 +46,11 @@ class Record(Protocol):
 class FreshTopic:
     """A topic like `regent.commands` that holds nothing yet."""
 
-    def __init__(self, kafka: Mapping[str, str], name: str) -> None:
+    def __init__(self, kafka: Mapping[str, str], name: str, accept_unflushed: bool = False) -> None:
         self._kafka = {**LOG_CLIENT_SETTINGS, **kafka}
         self.name = name
+        self._spec = OUTCOMES if name == OUTCOMES.name else replace(COMMANDS, name=name)
+        self._accept_unflushed = accept_unflushed
         try:
             self._admin = AdminClient(self._kafka)
         except KafkaException as error:
@@ -75,7 +77,7 @@ class FreshTopic:
             settings = settings_of(self._admin, [self.name])[self.name]
         except TopicsUnfit as error:
             raise Problem(str(error), "Try again.") from error
-        wrong = unfit(replace(COMMANDS, name=self.name), metadata.topics[self.name], settings, local)
+        wrong = unfit(self._spec, metadata.topics[self.name], settings, local, self._accept_unflushed)
         if wrong:
             raise Problem(f"topic {self.name}: {'; '.join(wrong)}", "Delete it; it is then created as it must be.")
         return True
@@ -96,7 +98,8 @@ class FreshTopic:
         nodes = len(self._admin.list_topics(timeout=ASK_TIMEOUT_S).brokers)
         copies = PRODUCTION_REPLICATION_MIN if nodes >= PRODUCTION_REPLICATION_MIN else 1
         in_sync = PRODUCTION_IN_SYNC_MIN if copies > 1 else 1
-        asked = NewTopic(self.name, 1, copies, config={**COMMANDS.created, "min.insync.replicas": str(in_sync)})
+        kept = {name: value for name, value in self._spec.created.items() if name != FLUSH_SETTING or not self._accept_unflushed}
+        asked = NewTopic(self.name, 1, copies, config={**kept, "min.insync.replicas": str(in_sync)})
         try:
             self._admin.create_topics([asked], request_timeout=CREATE_TIMEOUT_S)[self.name].result(CREATE_TIMEOUT_S)
         except KafkaException as error:

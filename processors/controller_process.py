@@ -94,13 +94,13 @@ class ControllerProcess:
         await self._server.start()
         await self._pages.start()
         await asyncio.to_thread(
-            prepare,
-            config.kafka,
+            prepare, config.kafka,
             local_cluster=config.local_cluster,
             wait_ms=config.kafka_wait_ms,
             has_history=self._log.has_history,
+            accept_unflushed=config.accept_unflushed_log,
             cancelled=lambda: self._closing,
-        )
+        )  # fmt: skip
         self._folder, unpublished = await self._log.catch_up()
         core = ControllerCore(
             CoreConfig(

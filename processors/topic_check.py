@@ -12,11 +12,20 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 
 from confluent_kafka import KafkaError, KafkaException
-from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, ResourceType, TopicMetadata
+from confluent_kafka.admin import (
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    NewTopic,
+    ResourceType,
+    TopicMetadata,
+)
 
 from events.producer import LOG_CLIENT_SETTINGS
 from events.topics import (
     COMMANDS,
+    FLUSH_SETTING,
     OUTCOMES,
     PRODUCTION_IN_SYNC_MIN,
     PRODUCTION_REPLICATION_MIN,
@@ -33,6 +42,8 @@ CREATE_TIMEOUT_S = 15.0
 ASK_AGAIN_S = 0.2
 CREATED_POLL_S = 0.05
 TELL_EVERY_S = 60.0
+ACCEPT_UNFLUSHED = "accept_unflushed_log"
+"""The setting for a Kafka that does not let its users say when it flushes, as some managed ones."""
 _log = logging.getLogger(__name__)
 
 
@@ -46,13 +57,15 @@ def prepare(
     local_cluster: bool,
     wait_ms: int,
     has_history: bool = False,
+    accept_unflushed: bool = False,
     cancelled: Callable[[], bool] = lambda: False,
 ) -> None:
     """
     Create (local cluster only) and check the topics. Blocking; waits up to `wait_ms` for Kafka.
 
     `cancelled` ends the waiting early. With a history the commands topic must be there: an empty one in its place
-    would hide the loss. Raises TopicsUnfit, LogBroken.
+    would hide the loss. `accept_unflushed` takes commands that the nodes acknowledge before they are on a disk, and
+    says so. Raises TopicsUnfit, LogBroken.
     """
     admin = AdminClient({**LOG_CLIENT_SETTINGS, **kafka})
     present = _wait_for_topics(admin, kafka, wait_ms, cancelled)
@@ -65,15 +78,23 @@ def prepare(
     if missing:
         _create(admin, missing, len(admin.list_topics(timeout=ASK_TIMEOUT_S).brokers))
         present = _wait_for_creation(admin, kafka, wait_ms, cancelled)
+    if local_cluster and not accept_unflushed:
+        flush_every_command(admin)
     reported = settings_of(admin, [spec.name for spec in CHECKED])
     for spec in CHECKED:
-        problems = unfit(spec, present[spec.name], reported[spec.name], local_cluster)
+        problems = unfit(spec, present[spec.name], reported[spec.name], local_cluster, accept_unflushed)
         if problems:
             raise TopicsUnfit(f"topic {spec.name}: {'; '.join(problems)}")
+    if not is_flushed(reported[COMMANDS.name]):
+        _log.warning("%s", UNFLUSHED)
 
 
 def unfit(
-    spec: TopicSpec, topic: TopicMetadata, reported: Mapping[str, str], local_cluster: bool
+    spec: TopicSpec,
+    topic: TopicMetadata,
+    reported: Mapping[str, str],
+    local_cluster: bool,
+    accept_unflushed: bool = False,
 ) -> list[str]:
     """What is wrong with a topic, one line each; empty when it is fit."""
     problems: list[str] = []
@@ -81,7 +102,10 @@ def unfit(
     if spec.partitions_exact and partitions != spec.partitions:
         problems.append(f"{partitions} partitions where exactly {spec.partitions} is needed: make it anew")
     for name, wanted in spec.required.items():
-        if reported.get(name) != wanted:
+        if name == FLUSH_SETTING and reported.get(name) != wanted:
+            if not accept_unflushed:
+                problems.append(_unflushed(spec.name, reported.get(name)))
+        elif reported.get(name) != wanted:
             problems.append(f"{name} is {reported.get(name)}, set it to {wanted}")
     if local_cluster:
         return problems
@@ -94,6 +118,53 @@ def unfit(
     if in_sync < PRODUCTION_IN_SYNC_MIN:
         problems.append(f"min.insync.replicas is {in_sync}, set it to {PRODUCTION_IN_SYNC_MIN}")
     return problems
+
+
+UNFLUSHED = (
+    f"{COMMANDS.name} has no {FLUSH_SETTING}={COMMANDS.required[FLUSH_SETTING]}, and {ACCEPT_UNFLUSHED} takes it so: decisions "
+    "that were acknowledged may be lost when all in-sync nodes of Kafka lose their power at once"
+)
+
+
+def is_flushed(reported: Mapping[str, str]) -> bool:
+    """Whether every record of the commands topic is on the nodes' disks before it is acknowledged."""
+    return reported.get(FLUSH_SETTING) == COMMANDS.required[FLUSH_SETTING]
+
+
+def _unflushed(topic: str, found: str | None) -> str:
+    """The text for decisions that only memory holds; the command is to be used as it stands."""
+    wanted = f"{FLUSH_SETTING}={COMMANDS.required[FLUSH_SETTING]}"
+    return (
+        f"{FLUSH_SETTING} is {found}, so decisions are acknowledged from memory: set it to {COMMANDS.required[FLUSH_SETTING]} "
+        f"(kafka-configs.sh --bootstrap-server HOST:PORT --alter --entity-type topics --entity-name {topic} "
+        f"--add-config {wanted}), or, where Kafka refuses that, set {ACCEPT_UNFLUSHED} = true and know that the power of all "
+        "in-sync nodes at once may take decisions away"
+    )
+
+
+def flush_every_command(admin: AdminClient) -> bool:
+    """Give the commands topic of a cluster of ours what older releases created it without. True if it was changed."""
+    if is_flushed(settings_of(admin, [COMMANDS.name])[COMMANDS.name]):
+        return False
+    wanted = ConfigEntry(
+        FLUSH_SETTING, COMMANDS.required[FLUSH_SETTING], incremental_operation=AlterConfigOpType.SET
+    )
+    asked = ConfigResource(ResourceType.TOPIC, COMMANDS.name, incremental_configs=[wanted])
+    for future in admin.incremental_alter_configs([asked], request_timeout=ASK_TIMEOUT_S).values():
+        try:
+            future.result(ASK_TIMEOUT_S + 1)
+        except KafkaException as error:
+            raise TopicsUnfit(f"{FLUSH_SETTING} of {COMMANDS.name} cannot be set: {error.args[0].str()}") from None
+    _await_flushed(admin)
+    _log.info("%s: %s set, as an older release had created it without", COMMANDS.name, FLUSH_SETTING)
+    return True
+
+
+def _await_flushed(admin: AdminClient) -> None:
+    """A setting that was just changed is reported a moment later."""
+    deadline = time.monotonic() + ASK_TIMEOUT_S
+    while time.monotonic() < deadline and not is_flushed(settings_of(admin, [COMMANDS.name])[COMMANDS.name]):
+        time.sleep(CREATED_POLL_S)
 
 
 def _wait_for_topics(

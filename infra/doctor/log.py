@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Mapping
 
@@ -9,7 +10,7 @@ from confluent_kafka import Consumer, KafkaException, TopicPartition, libversion
 from confluent_kafka.admin import AdminClient, ClusterMetadata
 
 from events.producer import LOG_CLIENT_SETTINGS
-from events.topics import BROKER_EVENTS, COMMANDS_TOPIC, OUTCOMES_TOPIC, TOPICS
+from events.topics import BROKER_EVENTS, COMMANDS, COMMANDS_TOPIC, OUTCOMES_TOPIC, TOPICS
 from infra import waiting
 from infra.doctor.findings import FAIL, OK, WARN, Finding
 from processors import topic_check
@@ -17,9 +18,10 @@ from processors import topic_check
 ASK_TIMEOUT_S = 5.0
 AHEAD_MS = 2_000
 """A record from the future: more than any clock that is kept should be off."""
+_SAID = re.compile(", set it|: set it")
 
 
-def check(kafka: Mapping[str, str], local_cluster: bool) -> list[Finding]:
+def check(kafka: Mapping[str, str], local_cluster: bool, accept_unflushed: bool = False) -> list[Finding]:
     """All of it; the rest is left out when Kafka does not answer."""
     where = kafka.get("bootstrap.servers", "")
     if not where:
@@ -29,7 +31,7 @@ def check(kafka: Mapping[str, str], local_cluster: bool) -> list[Finding]:
         with waiting.told(f"waiting for Kafka at {where}, {ASK_TIMEOUT_S:g} s at most"):
             cluster = admin.list_topics(timeout=ASK_TIMEOUT_S)
         nodes = Finding("kafka", OK, f"{len(cluster.brokers)} node(s) at {where}, cluster {cluster.cluster_id}, client librdkafka {libversion()[0]}")
-        return [nodes, *_topics(admin, cluster, local_cluster), *_times(kafka, cluster)]
+        return [nodes, *_topics(admin, cluster, local_cluster, accept_unflushed), *_times(kafka, cluster)]
     except KafkaException as error:
         text = error.args[0].str() if error.args and hasattr(error.args[0], "str") else str(error)
         return [Finding("kafka", FAIL, f"{where} is not reachable: {text}", "Start it, or correct bootstrap.servers and the security settings.")]
@@ -37,7 +39,7 @@ def check(kafka: Mapping[str, str], local_cluster: bool) -> list[Finding]:
         return [Finding("kafka", FAIL, str(error), "Let the user of [kafka] describe configurations.")]
 
 
-def _topics(admin: AdminClient, cluster: ClusterMetadata, local_cluster: bool) -> list[Finding]:
+def _topics(admin: AdminClient, cluster: ClusterMetadata, local_cluster: bool, accept_unflushed: bool) -> list[Finding]:
     findings = []
     there = [spec for spec in TOPICS if spec.name in cluster.topics]
     reported = topic_check.settings_of(admin, [spec.name for spec in there]) if there else {}
@@ -46,8 +48,10 @@ def _topics(admin: AdminClient, cluster: ClusterMetadata, local_cluster: bool) -
             way_out = "The first controller makes it." if local_cluster else f"Create it: {topic_check.recipe([spec])}"
             findings.append(Finding("topics", WARN if local_cluster else FAIL, f"{spec.name} is not there", way_out))
             continue
-        problems = topic_check.unfit(spec, cluster.topics[spec.name], reported[spec.name], local_cluster or spec is BROKER_EVENTS)
-        findings += [Finding("topics", FAIL, f"{spec.name}: {problem.partition(', set it')[0]}", _way_out(spec.name, problem)) for problem in problems]
+        problems = topic_check.unfit(spec, cluster.topics[spec.name], reported[spec.name], local_cluster or spec is BROKER_EVENTS, accept_unflushed)
+        findings += [Finding("topics", FAIL, f"{spec.name}: {_SAID.split(problem)[0]}", _way_out(spec.name, problem)) for problem in problems]
+        if spec is COMMANDS and accept_unflushed and not topic_check.is_flushed(reported[spec.name]):
+            findings.append(Finding("topics", WARN, topic_check.UNFLUSHED, "Set it as soon as this Kafka allows it."))
         if not problems:
             count = len(cluster.topics[spec.name].partitions)
             findings.append(Finding("topics", OK, f"{spec.name}: {count} partition(s), {_copies(cluster, spec.name)}, settings as needed"))

@@ -31,6 +31,7 @@ class Target:
 
     kafka: dict[str, str] = field(default_factory=dict)
     local_cluster: bool = False
+    accept_unflushed_log: bool = False
     starts_kafka: bool = False
     controllers: dict[str, str] = field(default_factory=dict)
     """Name (or address, where only that is known) -> advertised address."""
@@ -42,6 +43,7 @@ class Target:
         """What a controller's configuration says."""
         self.kafka = self.kafka or dict(config.kafka)
         self.local_cluster = self.local_cluster or config.local_cluster
+        self.accept_unflushed_log = self.accept_unflushed_log or config.accept_unflushed_log
         self.controllers |= {config.controller_id: config.advertised, **config.peers}
         self.places.append(Place(config.controller_id, config.listen, config.advertised))
         if config.http_listen:

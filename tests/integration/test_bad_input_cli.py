@@ -21,6 +21,7 @@ from infra import children, jar_store, java, process_status
 from infra.data_folder import DataFolder
 from infra.kafka_server import LocalKafka
 from infra.ports import pick_block
+from processors.topic_check import settings_of
 from tests.support.kafka_topics import delete_topics
 from tests.support.local_cluster import COMMAND, ROOT, regent, wait_until
 
@@ -327,8 +328,13 @@ def test_topics_with_wrong_settings_and_logs_with_a_hole_stop_a_controller(own_k
     assert re.search("regent.commands: .*retention.ms is 1000, set it to -1", line), line
     assert re.search("cleanup.policy is compact, set it to delete", line), line
 
-    controller.make_topics()
-    controller.run_once()
+    elsewhere = [word for word in controller.words if word != "--local-cluster"]
+    controller.make_topics(flush_messages="1000")
+    code, line = refused(*elsewhere)
+    assert code == 1 and re.search("flush.messages is 1000.*--entity-name regent.commands --add-config flush.messages=1", line), line
+    controller.run_once()  # A local cluster mends what an older release created without.
+    assert settings_of(controller.admin, [topics.COMMANDS_TOPIC])[topics.COMMANDS_TOPIC]["flush.messages"] == "1"
+
     first = TopicPartition(topics.COMMANDS_TOPIC, 0, 1)
     for future in controller.admin.delete_records([first]).values():
         future.result(20)

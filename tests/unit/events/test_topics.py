@@ -28,5 +28,10 @@ def test_a_topic_created_here_passes_its_own_check():
         assert spec.required.items() <= spec.created.items()
 
 
+def test_a_decision_is_on_a_disk_before_it_is_acknowledged():
+    assert COMMANDS.required["flush.messages"] == "1"
+    assert "flush.messages" not in OUTCOMES.required  # What is lost of them is folded again.
+
+
 def test_broker_events_may_have_any_number_of_partitions():
     assert not BROKER_EVENTS.partitions_exact

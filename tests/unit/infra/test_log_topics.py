@@ -1,8 +1,12 @@
 import pytest
+from confluent_kafka.admin import AdminClient, NewTopic
 
 from events import topics
-from infra import log_topics
+from infra import kafka_server, log_topics
+from infra.kafka_server import LocalKafka
 from infra.problems import Problem
+from processors.topic_check import settings_of
+from tests.support.kafka_topics import delete_topics
 
 
 @pytest.mark.parametrize(("nodes", "in_sync"), [(1, "1"), (3, "2")])
@@ -25,3 +29,13 @@ def test_a_kafka_that_does_not_answer_is_one_line() -> None:
 def test_a_foreign_kafka_must_answer_and_its_settings_be_known(settings: dict[str, str]) -> None:
     with pytest.raises(Problem, match="Kafka not reachable at 127.0.0.1:1: .*Check"):
         log_topics.require_reachable({"bootstrap.servers": "127.0.0.1:1", **settings}, timeout_s=0.5)
+
+
+@pytest.mark.kafka
+def test_what_an_older_release_created_is_mended(kafka: LocalKafka) -> None:
+    admin = AdminClient({"bootstrap.servers": kafka.bootstrap, "log_level": 0})
+    delete_topics(admin, {topics.COMMANDS_TOPIC}.__contains__)
+    kafka_server.create_topics(kafka.bootstrap, [NewTopic(topics.COMMANDS_TOPIC, 1, 1)])
+    assert topics.COMMANDS_TOPIC not in log_topics.create({"bootstrap.servers": kafka.bootstrap}, 1)
+    assert settings_of(admin, [topics.COMMANDS_TOPIC])[topics.COMMANDS_TOPIC]["flush.messages"] == "1"
+    delete_topics(admin, set(topics.TOPIC_NAMES).__contains__)

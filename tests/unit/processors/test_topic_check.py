@@ -3,12 +3,13 @@
 import pytest
 from confluent_kafka.admin import PartitionMetadata, TopicMetadata
 
-from events.topics import COMMANDS
+from events.topics import COMMANDS, OUTCOMES
 from processors.topic_check import TopicsUnfit, prepare, unfit
 
 FIT = {
     "retention.ms": "-1", "retention.bytes": "-1", "cleanup.policy": "delete",
     "unclean.leader.election.enable": "false", "min.insync.replicas": "2",
+    "flush.messages": "1",
 }  # fmt: skip
 
 
@@ -36,6 +37,24 @@ def test_history_that_could_go_away_is_refused_everywhere(name: str, value: str)
 
 def test_two_partitions_have_no_order() -> None:
     assert "partitions" in unfit(COMMANDS, topic(partitions=2), FIT, local_cluster=True)[0]
+
+
+@pytest.mark.parametrize("found", ["9223372036854775807", None])
+def test_decisions_that_only_memory_holds_are_refused_with_the_very_command(found: str | None) -> None:
+    """Two in-sync nodes that lose their power take them away silently; some Kafkas do not name the setting at all."""
+    settings = {name: value for name, value in FIT.items() if name != "flush.messages"} | ({} if found is None else {"flush.messages": found})
+    for local in (True, False):
+        (problem,) = unfit(COMMANDS, topic(), settings, local)
+        assert f"flush.messages is {found}" in problem and "accept_unflushed_log" in problem
+        assert "--alter --entity-type topics --entity-name regent.commands --add-config flush.messages=1" in problem
+        assert unfit(OUTCOMES, topic(), settings, local) == [], "outcomes can be folded again"
+
+
+def test_a_kafka_that_refuses_the_setting_can_be_taken_knowingly() -> None:
+    settings = FIT | {"flush.messages": "9223372036854775807"}
+    assert unfit(COMMANDS, topic(), settings, local_cluster=False, accept_unflushed=True) == []
+    (problem,) = unfit(COMMANDS, topic(), settings | {"retention.ms": "1"}, local_cluster=False, accept_unflushed=True)
+    assert "retention.ms" in problem
 
 
 def test_replication_is_asked_of_real_clusters_only() -> None:
