@@ -9,10 +9,10 @@ from __future__ import annotations
 import asyncio
 import logging
 
-from brokers.log.integrity import RECORD_BYTES_MAX, BadRecord, Place
-from brokers.log.scrub import Scrubbed, scrub
+from brokers.log.records import MESSAGE_BYTES_MIN
+from brokers.log.scrub import PIECE_BYTES_MAX, Scrubbed, scrub
 from brokers.log.segments import file_start
-from brokers.log.side_reader import SideRead, side_read
+from brokers.log.side_reader import SideRead, side_read_around
 from brokers.log.store import MessageStore
 from brokers.service.repair import Repairs
 
@@ -42,31 +42,49 @@ class Scrubber:
 
     async def look_through(self) -> None:
         """One pass over what is confirmed."""
-        at, window = self._store.log_min, WINDOW_BYTES
-        while (at := max(at, self._store.log_min)) < self._store.confirm_offset:
-            end = await self._look(at, window)
-            window = WINDOW_BYTES if end > at else RECORD_BYTES_MAX
-            await asyncio.sleep(max(end - at, WINDOW_BYTES // 8) / self._bytes_per_s)
-            at = end
+        store, file_bytes = self._store, self._store.log.file_bytes
+        now, window, retried = Scrubbed(store.log_min, []), WINDOW_BYTES, -1
+        while True:
+            if now.end < store.log_min or (now.lost and now.end + MESSAGE_BYTES_MIN > file_start(now.end, file_bytes) + file_bytes):
+                now = Scrubbed(max(store.log_min, file_start(now.end, file_bytes) + file_bytes), [])  # a file begins with a record
+            end = self._end(now.end, window)
+            if end <= now.end:
+                return
+            found = await self._look(now, end)
+            repaired = await self._told(found)
+            read_bytes = max(found.end - now.end, WINDOW_BYTES // 8)
+            if repaired is not None and repaired > retried:
+                now, retried = Scrubbed(repaired, []), repaired  # whole again, it leads to those behind it
+            elif found.end > now.end:
+                now, window = found, WINDOW_BYTES
+            elif window < PIECE_BYTES_MAX:
+                window = min(8 * window, PIECE_BYTES_MAX)
+            else:
+                return  # what is confirmed ends within a record
+            await asyncio.sleep(read_bytes / self._bytes_per_s)
 
-    async def _look(self, at: int, window: int) -> int:
-        """Where to go on: `at` itself when a larger window is needed."""
-        store, log = self._store, self._store.log
-        limit = min(store.confirm_offset, at + window, file_start(at, log.file_bytes) + log.file_bytes)
-        whole = window == RECORD_BYTES_MAX
-        read = side_read(log, at, limit - at)
-        found = await asyncio.to_thread(_scrubbed, read, at, limit - at, log.file_bytes, whole)
+    def _end(self, at: int, window: int) -> int:
+        file_bytes = self._store.log.file_bytes
+        return min(self._store.confirm_offset, at + window, file_start(at, file_bytes) + file_bytes)
+
+    async def _look(self, now: Scrubbed, end: int) -> Scrubbed:
+        """The piece from now.end to `end`."""
+        store, at = self._store, now.end
+        whole = end == store.dispatched_offset or end % store.log.file_bytes == 0
+        read = side_read_around(store.log, at, end - at)
+        return await asyncio.to_thread(_scrubbed, read, now, end, store.log.file_bytes, whole)
+
+    async def _told(self, found: Scrubbed) -> int | None:
+        """The first place that was repaired, if the places behind it were not proven for want of it."""
+        store, first = self._store, None
         for bad in found.bad:
-            if store.log_min <= bad.place.offset < store.confirm_offset:
-                await self._repairs.waited(bad, "scrub")
-        return found.end
+            if store.log_min <= bad.place.offset < store.confirm_offset and await self._repairs.waited(bad, "scrub"):
+                first = bad.place.offset if first is None else first
+        return None if found.proven else first
 
 
-def _scrubbed(read: SideRead, at: int, count: int, file_bytes: int, whole: bool) -> Scrubbed:
-    try:
-        data = read()
-    except OSError as error:
-        return Scrubbed(at + count, [BadRecord(Place(at, 0), f"it cannot be read: {error.strerror or error}")])
-    if len(data) < count:  # cut or deleted meanwhile
-        return Scrubbed(at + count, [])
-    return scrub(data, at, file_bytes, whole=whole)
+def _scrubbed(read: SideRead, now: Scrubbed, end: int, file_bytes: int, whole: bool) -> Scrubbed:
+    data = read()
+    if len(data) < end - now.end:  # cut or deleted meanwhile
+        return Scrubbed(now.end, [])
+    return scrub(data, now.end, file_bytes, whole=whole, proven=now.proven, lost=now.lost)

@@ -39,10 +39,11 @@ class Place(NamedTuple):
 
 
 class BadRecord(NamedTuple):
-    """A message that must not be served, and what is wrong with it."""
+    """A message that must not be served, and what is wrong with it. `proven`: a record is known to begin there."""
 
     place: Place
     reason: str
+    proven: bool = True
 
 
 def problem(data: memoryview | bytes, place: Place) -> str:

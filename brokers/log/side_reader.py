@@ -10,6 +10,9 @@ from collections.abc import Callable
 
 from brokers.log.commit_log import CommitLog
 
+# What a disk reads and loses at once, at least.
+SECTOR_BYTES = 4096
+
 # Gives the bytes, once; on any thread. OSError when the disk refuses.
 SideRead = Callable[[], bytes]
 
@@ -28,6 +31,33 @@ def side_read(log: CommitLog, offset: int, count: int) -> SideRead:
             os.close(fd)
 
     return read
+
+
+def side_read_around(log: CommitLog, offset: int, count: int) -> SideRead:
+    """As `side_read`, with zeros in the place of each SECTOR_BYTES that the disk cannot read."""
+    piece = log.file_range(offset, count)
+    if piece is None:
+        return _nothing
+    fd = os.dup(piece.fileno)
+
+    def read() -> bytes:
+        try:
+            return _read_around(fd, piece.count, piece.position)
+        finally:
+            os.close(fd)
+
+    return read
+
+
+def _read_around(fd: int, count: int, position: int) -> bytes:
+    try:
+        return os.pread(fd, count, position)
+    except OSError:
+        rest = SECTOR_BYTES - position % SECTOR_BYTES
+        if count <= rest:
+            return bytes(count)
+    first = max(count // 2 - (position + count // 2) % SECTOR_BYTES, rest)
+    return _read_around(fd, first, position) + _read_around(fd, count - first, position + first)
 
 
 def _nothing() -> bytes:

@@ -54,10 +54,14 @@ class Repairs:
         return len(self._bad)
 
     def wanted(self, bad: BadRecord, found_by: str) -> asyncio.Task[bool] | None:
-        """Begins the repair unless it is under way or was tried just now. True in the end: the message is sound."""
+        """Begins the repair unless it is under way or was tried just now. True in the end: the message is sound.
+
+        A place that is not proven to be a record's start is told only: nothing is ever written there (design S17)."""
         offset = bad.place.offset
         if offset not in self._bad and len(self._bad) < BAD_MAX:
             self._told(bad, found_by)
+        if not bad.proven:
+            return None
         running = self._running.get(offset)
         if running is None and self._clock.now_ms() >= self._bad.get(offset, 0):
             running = self._running[offset] = asyncio.ensure_future(self._repair(bad.place))
@@ -83,14 +87,19 @@ class Repairs:
         self._report("RecordRefused", {**fields, "reason": bad.reason, "found_by": found_by})
 
     async def _repair(self, place: Place) -> bool:
-        if await self._entry_put_right(place) or await self._put(place, "log", self._blank_with(b"")):
+        if await self._entry_put_right(place):
             return True
+        answered = False
         for address in self._sources():
             data = await self._fetched(address, place)
+            answered = answered or data is not None
             if data is not None and await self._put(place, address, self._blank_with(data)):
                 return True
             if data is not None and await self._put_back(address, place if place.size else place._replace(size=len(data)), data):
                 return True
+        # The sound record in front ends there, and no message fits behind it: that proves a blank, unless others know better.
+        if not answered and await self._put(place, "log", self._blank_with(b"")):
+            return True
         if place.offset in self._bad:
             self._bad[place.offset] = self._clock.now_ms() + RETRY_MS
         return False
