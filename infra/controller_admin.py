@@ -87,7 +87,7 @@ class ControllerAdmin(ControllerCalls):
     def sync_state_data(self, names: Sequence[str]) -> dict[str, Any]:
         """1006: set name -> replicas in and out of sync; names that nobody knows are left out."""
         answer = self.ask_leader(RequestCode.CONTROLLER_GET_SYNC_STATE_DATA, body=fastjson.dumps(list(names)), what="the sets")
-        found = fastjson.loads(answer.body)
+        found = fastjson.loads(answer.body, fastjson.TABLE_BYTES_MAX)
         return dict(found.get("replicasInfoTable", {})) if isinstance(found, dict) else {}
 
     def next_broker_id(self, cluster: str, name: str) -> int:

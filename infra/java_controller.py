@@ -138,7 +138,7 @@ def set_names(name_server: str, timeout_ms: int) -> dict[str, str]:
     """Set name -> cluster, of every broker that a name server knows (106). A Java controller cannot list its sets."""
     try:
         answer = call(name_server, RemotingCommand.request(RequestCode.GET_BROKER_CLUSTER_INFO), timeout_ms)
-        table = fastjson.loads(answer.body).get("brokerAddrTable", {})  # type: ignore[attr-defined]
+        table = fastjson.loads(answer.body, fastjson.TABLE_BYTES_MAX).get("brokerAddrTable", {})  # type: ignore[attr-defined]
         return {str(name): str(one.get("cluster", "")) for name, one in table.items()}
     except (NoAnswer, ValueError, AttributeError) as error:
         raise Problem(f"name server {name_server}: {error}", "Is it running? Or name the sets with --sets.") from None
@@ -166,7 +166,7 @@ def ha_links(addresses: Iterable[str], timeout_ms: int) -> dict[str, HaFacts | N
 def _body(address: str, code: int, timeout_ms: int) -> object | None:
     try:
         answer = call(address, RemotingCommand.request(code), timeout_ms)
-        return fastjson.loads(answer.body) if answer.code == ResponseCode.SUCCESS else None
+        return fastjson.loads(answer.body, fastjson.TABLE_BYTES_MAX) if answer.code == ResponseCode.SUCCESS else None
     except (NoAnswer, ValueError):
         return None
 

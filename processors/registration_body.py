@@ -139,7 +139,7 @@ def _text(data: bytes, position: int) -> tuple[bytes, int]:
 
 def _json(data: bytes) -> object:
     try:
-        return fastjson.loads(data)
+        return fastjson.loads(data, fastjson.TABLE_BYTES_MAX)
     except fastjson.JsonRejected as error:
         raise BadRegistration(str(error)) from None
 

@@ -13,7 +13,7 @@ from typing import TypeVar
 
 from brokers.log.checkpoint import replace_file
 from brokers.log.commit_log import LogError
-from brokers.remoting.fastjson import JsonRejected, dumps, loads
+from brokers.remoting.fastjson import TABLE_BYTES_MAX, JsonRejected, dumps, loads
 
 TOPICS_FILE = "topics.json"
 CONSUMER_OFFSET_FILE = "consumerOffset.json"
@@ -47,7 +47,7 @@ class JsonFile:
                 continue
             if data.strip(b"\0 \t\r\n"):
                 try:
-                    return _as_object(loads(data))
+                    return _as_object(loads(data, TABLE_BYTES_MAX))
                 except JsonRejected as error:
                     broken = broken or f"{path}: {error}"
             if path is self.path:

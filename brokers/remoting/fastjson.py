@@ -11,9 +11,11 @@ import json
 import re
 from collections.abc import Iterator
 
-BODY_BYTES_MAX = 16_777_216
+# Everything is read on the loop that also heartbeats and elects; only whole tables are larger.
+BODY_BYTES_MAX = 1_048_576
+TABLE_BYTES_MAX = 16_777_216
 # Objects as keys need the slow parser (about 0.5 MB/s); only small bodies of admin tools have them.
-OBJECT_KEYS_BYTES_MAX = 1_048_576
+OBJECT_KEYS_BYTES_MAX = 65_536
 DEPTH_MAX = 64
 
 
@@ -27,25 +29,35 @@ def _refuse_constant(text: str) -> None:
 
 _decode = json.JSONDecoder(parse_constant=_refuse_constant).decode
 _encode = json.JSONEncoder(separators=(",", ":"), sort_keys=True, allow_nan=False).encode
-_STRING = re.compile(r'("[^"\\]*(?:\\.[^"\\]*)*")', re.DOTALL)
-_INTEGER_KEY = re.compile(r"([{,]\s*)(-?(?:0|[1-9][0-9]*))(\s*:)")
+# A text literal, or what begins as one and never ends. It always matches and nothing in it is tried twice: a text without
+# its end is passed over once, and is not searched again from each of its escaped quotes.
+_STRING = re.compile(r'("[^"\\]*+(?:\\.?+[^"\\]*+)*+"?)', re.DOTALL)
+_WHOLE_STRING = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
+_SPACE = " \t\n\r"
+_INTEGER_KEY = re.compile(r"([{,][ \t\n\r]*+)(-?+(?:0|[1-9][0-9]*+))([ \t\n\r]*+:)")
+# Where the standard reader stops at one of these, a key may stand that only Java writes.
+_KEYS_OF_JAVA = "-0123456789{["
 # Stands for a text literal while the rest is searched; outside of literals no JSON has it.
 _HOLE = "\0"
-_TOKEN = re.compile(r'\s*(?:([{}\[\]:,])|("[^"\\]*(?:\\.[^"\\]*)*"|[^\s{}\[\]:,"]+))', re.DOTALL)
+_TOKEN = re.compile(
+    r'[ \t\n\r]*+(?:([{}\[\]:,])|("[^"\\]*+(?:\\.[^"\\]*+)*+"|[^ \t\n\r{}\[\]:,"]++))', re.DOTALL
+)
 
 
-def loads(data: bytes | bytearray | memoryview | str) -> object:
+def loads(data: bytes | bytearray | memoryview | str, bytes_max: int = BODY_BYTES_MAX) -> object:
     """The value. An object used as a key becomes its canonical JSON text, an unquoted key its text.
 
-    Raises JsonRejected. Of equal keys the last one wins, as in Java.
+    Raises JsonRejected, also for more than `bytes_max`. Of equal keys the last one wins, as in Java.
     """
-    if len(data) > BODY_BYTES_MAX:
-        raise JsonRejected(f"a body of {len(data)} bytes, allowed are {BODY_BYTES_MAX}")
+    if len(data) > bytes_max:
+        raise JsonRejected(f"a body of {len(data)} bytes, allowed are {bytes_max}")
     try:
         text = data if isinstance(data, str) else str(data, "utf-8")
         try:
             return _decode(text)
-        except ValueError:
+        except json.JSONDecodeError as error:
+            if not _may_be_java(error):
+                raise
             return _loads_dialect(text)
     except RecursionError:
         raise JsonRejected("nested too deeply") from None
@@ -55,17 +67,25 @@ def loads(data: bytes | bytearray | memoryview | str) -> object:
         raise JsonRejected(f"no JSON: {error}") from None
 
 
+def _may_be_java(error: json.JSONDecodeError) -> bool:
+    return error.doc[error.pos : error.pos + 1] in tuple(_KEYS_OF_JAVA)
+
+
 def _loads_dialect(text: str) -> object:
+    quoted = _with_quoted_integer_keys(text)
     try:
-        return _decode(_with_quoted_integer_keys(text))
-    except ValueError:
-        if len(text) > OBJECT_KEYS_BYTES_MAX:
+        return _decode(quoted)
+    except json.JSONDecodeError as error:
+        if len(text) > OBJECT_KEYS_BYTES_MAX or not _may_be_java(error):
             raise
         return _Parser(text).parse()
 
 
 def _with_quoted_integer_keys(text: str) -> str:
     parts = _STRING.split(text)
+    if len(parts) > 1 and _WHOLE_STRING.fullmatch(parts[-2]) is None:
+        # What never ends swallows all that follows, so it can only be the last.
+        raise JsonRejected("a text without its end")
     outside = _HOLE.join(parts[::2])
     if outside.count(_HOLE) != len(parts) // 2:
         raise JsonRejected("a zero character outside of a text")
@@ -91,6 +111,7 @@ class _Parser:
 
     def __init__(self, text: str) -> None:
         self._tokens = _tokens(text)
+        self._in_key = False
         self._token = next(self._tokens)
 
     def parse(self) -> object:
@@ -124,11 +145,22 @@ class _Parser:
         while self._token != "}":
             if members:
                 self._expect(",")
-            key = self._value(depth + 1)
+            key = self._key(depth + 1)
             self._expect(":")
-            members[_key_text(key)] = self._value(depth + 1)
+            members[key] = self._value(depth + 1)
         self._advance()
         return members
+
+    def _key(self, depth: int) -> str:
+        if self._token not in ("{", "["):
+            return _key_text(self._value(depth))
+        if self._in_key:
+            # The text of a key quotes its own keys: each level of them would double its length.
+            raise JsonRejected("an object as key inside of a key")
+        self._in_key = True
+        key = _encode(self._value(depth))
+        self._in_key = False
+        return key
 
     def _array(self, depth: int) -> list[object]:
         items: list[object] = []
@@ -145,13 +177,11 @@ def _key_text(key: object) -> str:
         return key
     if type(key) is int:
         return str(key)
-    if isinstance(key, (dict, list)):
-        return _encode(key)
     raise JsonRejected(f"{key!r} cannot be a key")
 
 
 def _tokens(text: str) -> Iterator[str]:
-    position, end = 0, len(text.rstrip())
+    position, end = 0, len(text.rstrip(_SPACE))
     while position < end:
         match = _TOKEN.match(text, position)
         if match is None:

@@ -41,7 +41,7 @@ class KeptDocument:
 
     def take_over(self, body: bytes) -> None:
         """`ValueError` when it is no such document."""
-        document = self.checked(fastjson.loads(body))
+        document = self.checked(fastjson.loads(body, fastjson.TABLE_BYTES_MAX))
         if document[self._key] and document != self.value:
             self.value = document
 

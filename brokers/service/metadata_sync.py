@@ -70,17 +70,17 @@ class MetadataSync:
     def _topics(self, body: bytes) -> None:
         if body == self._tables.topics.text().page():  # as it nearly always is, and it may be large
             return
-        table = TopicTable.from_wire(fastjson.loads(body))
+        table = TopicTable.from_wire(fastjson.loads(body, fastjson.TABLE_BYTES_MAX))
         self._note(TOPICS_FILE, table.left_out)
         self._take_over_topics(table, self._roles.current.master_epoch)
 
     def _offsets(self, body: bytes) -> None:
-        table = ConsumerOffsets.from_wire(fastjson.loads(body))
+        table = ConsumerOffsets.from_wire(fastjson.loads(body, fastjson.TABLE_BYTES_MAX))
         self._note(CONSUMER_OFFSET_FILE, table.left_out)
         self._tables.offsets.take_over(table)
 
     def _groups(self, body: bytes) -> None:
-        table = SubscriptionGroups.from_wire(fastjson.loads(body))
+        table = SubscriptionGroups.from_wire(fastjson.loads(body, fastjson.TABLE_BYTES_MAX))
         self._note(SUBSCRIPTION_GROUP_FILE, table.left_out)
         if self._tables.groups.take_over(table):
             self._tables.groups_file.save_soon()

@@ -41,7 +41,7 @@ class TopicRequests:
     async def create_list(self, _connection: Connection, request: RemotingCommand) -> RemotingCommand:
         """18."""
         try:
-            fields = fastjson.loads(request.body)
+            fields = fastjson.loads(request.body, fastjson.TABLE_BYTES_MAX)
             rows = fields.get("topicConfigList") if isinstance(fields, Mapping) else None
             if not isinstance(rows, list) or not 0 < len(rows) <= TOPICS_PER_REQUEST_MAX:
                 raise ValueError(f"the body holds no list of 1 to {TOPICS_PER_REQUEST_MAX} topics")
@@ -111,7 +111,7 @@ class TopicRequests:
 
     def _pushed(self, request: RemotingCommand) -> TopicTable | None:
         """The master's table; `ValueError` when the body is none, None when it is only named and not the one here."""
-        fields, mine = fastjson.loads(request.body), self._tables.topics
+        fields, mine = fastjson.loads(request.body, fastjson.TABLE_BYTES_MAX), self._tables.topics
         if isinstance(fields, Mapping) and "topicConfigTable" not in fields and "regentTopicsDigest" in request.ext:
             same = request.ext["regentTopicsDigest"] == mine.text().digest
             return TopicTable(mine.configs.values(), DataVersion.from_wire(fields)) if same else None

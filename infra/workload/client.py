@@ -76,7 +76,7 @@ class Pulled:
 
 def decode_route(body: bytes) -> Route | None:
     """The first broker set of a route body, None when there is none."""
-    found = fastjson.loads(body)
+    found = fastjson.loads(body, fastjson.TABLE_BYTES_MAX)
     if not isinstance(found, dict) or not found.get("brokerDatas"):
         return None
     broker = found["brokerDatas"][0]

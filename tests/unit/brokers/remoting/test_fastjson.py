@@ -1,6 +1,7 @@
 """Bodies as Java writes them: unquoted integer keys and objects as keys, within limits."""
 
 import json
+import time
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ from hypothesis import strategies as st
 
 from brokers.remoting import fastjson
 from brokers.remoting.codec import FrameDecoder
-from brokers.remoting.fastjson import BODY_BYTES_MAX, DEPTH_MAX, OBJECT_KEYS_BYTES_MAX, JsonRejected
+from brokers.remoting.fastjson import BODY_BYTES_MAX, DEPTH_MAX, OBJECT_KEYS_BYTES_MAX, TABLE_BYTES_MAX, JsonRejected
 
 WIRE = Path(__file__).parents[3] / "golden" / "wire"
 
@@ -102,11 +103,50 @@ def test_objects_as_keys_are_read_in_small_bodies_only():
         fastjson.loads(large)
 
 
-def test_integer_keys_are_read_in_bodies_of_any_allowed_size():
-    count = OBJECT_KEYS_BYTES_MAX // 8
+def test_tables_may_be_larger_than_other_bodies_and_have_integer_keys_at_any_size():
+    count = BODY_BYTES_MAX // 8
     text = "{" + ",".join(f'{number}:"{{{number}:"' for number in range(count)) + "}"
-    value = fastjson.loads(text)
+    assert BODY_BYTES_MAX < len(text) <= TABLE_BYTES_MAX
+    with pytest.raises(JsonRejected, match="allowed"):
+        fastjson.loads(text)
+    value = fastjson.loads(text, TABLE_BYTES_MAX)
     assert len(value) == count and value["7"] == "{7:"
+
+
+@pytest.mark.parametrize(
+    ("start", "repeated"),
+    [
+        ('["', '\\"'), ('{1:"', '\\"'), ('{{1:2}:"', '\\"'), ('{1:"', "\\"), ('{1:"', "a"), ("{1:2,", '"'), ("{1:", '"\\"'),
+        ("{", " "), ("{1", " "), ("{-", "1"), ("{1:2,{", '"'), ("{[", '"a",'), ("{1:[", '"\\"",'), ("{1:", "{"), ("{1:[", "1,"),
+    ],
+)  # fmt: skip
+def test_the_work_for_a_text_that_never_ends_grows_as_its_length(start, repeated):
+    short, times = 2_048 // len(repeated), 16
+
+    def seconds(count):
+        text, taken = start + repeated * count, []
+        for _ in range(5):
+            began = time.thread_time()
+            with pytest.raises(JsonRejected):
+                fastjson.loads(text)
+            taken.append(time.thread_time() - began)
+        return min(taken)
+
+    # The square would be 256 times the work.
+    assert seconds(short * times) < 5 * times * max(seconds(short), 1e-5)
+
+
+def test_an_object_as_key_inside_of_a_key_is_rejected():
+    # Every level of quoting would double the text: sixty levels of it are more than any memory.
+    with pytest.raises(JsonRejected, match="inside of a key"):
+        fastjson.loads("{" * 50 + "1:2" + "}:3" * 49 + "}")
+    assert fastjson.loads("{{1:{2:3}}:{{4:5}:6}}") == {'{"1":{"2":3}}': {'{"4":5}': 6}}
+
+
+@pytest.mark.parametrize("text", ["\xa0[1]", "{1\xa0:2}", "{{1:2}\x1c:3}", "{1:2}\u2028"])
+def test_space_is_what_the_standard_calls_so_in_both_dialects(text):
+    with pytest.raises(JsonRejected):
+        fastjson.loads(text)
 
 
 def test_a_zero_character_outside_of_a_text_is_rejected():
@@ -145,3 +185,35 @@ values = st.recursive(
 @given(values)
 def test_both_parsers_agree_on_standard_json(value):
     assert fastjson._Parser(json.dumps(value)).parse() == value
+
+
+def java_text(value, space):
+    """As Java writes it: whole numbers as keys without quotes."""
+    if isinstance(value, dict):
+        members = (f"{space}{k if isinstance(k, int) else json.dumps(k)}{space}:{java_text(v, space)}" for k, v in value.items())
+        return "{" + ",".join(members) + "}"
+    if isinstance(value, list):
+        return "[" + ",".join(java_text(item, space) for item in value) + "]"
+    return space + json.dumps(value, ensure_ascii=False) + space
+
+
+texts = st.text(alphabet='"\\{}[]:,0 é\0', max_size=8)
+java_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | texts,
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.integers() | texts, inner, max_size=4),
+    max_leaves=12,
+)
+
+
+@given(java_values, st.sampled_from(["", " ", "\r\n\t"]))
+def test_both_readers_agree_on_what_java_writes_and_refuse_what_is_cut_off(value, space):
+    text = java_text(value, space)
+    wanted = json.loads(json.dumps(value))
+    assert fastjson.loads(text) == wanted
+    assert fastjson._Parser(text).parse() == wanted
+    if isinstance(value, (dict, list)):
+        for end in range(1, len(text.rstrip())):
+            with pytest.raises(JsonRejected):
+                fastjson.loads(text[:end])
+            with pytest.raises(ValueError):
+                fastjson._Parser(text[:end]).parse()
