@@ -122,7 +122,7 @@ class LocalReplica:
     def run(self, core: ReplicaCore, hooks: ReplicaHooks) -> str:
         """Listen for HA links and begin to tick; the address bound. OSError when it is taken."""
         told = partial(self._told, hooks.report)
-        hooks = replace(hooks, on_storage_failed=self._disk_failed, on_broken=self._end_with, report=told)
+        hooks = replace(hooks, on_storage_failed=self._disk_failed, on_broken=self._end_with, report=told, flush_soon=self._flush_soon)
         flush = self._flush if self._config.flush_disk == "sync" else None
         self.driver = ReplicaDriver(core, self.store, self._epoch_file, hooks, flush=flush)
         host, port = split_address(self._config.ha_listen)
@@ -209,6 +209,10 @@ class LocalReplica:
     def _flush(self, end_offset: int, told: Callable[[bool], None]) -> None:
         done = self.flushed(end_offset)
         done.add_done_callback(lambda _: told(not done.cancelled() and done.result() is Flushed.DURABLE))
+
+    def _flush_soon(self) -> None:
+        if self.store.log.flushed_offset < self.store.log_end:
+            self.flushed(self.store.log_end)
 
     def storage_failed(self, reason: str) -> None:
         """The disk refused: the next start is unclean, and this replica promises nothing more."""

@@ -278,12 +278,13 @@ class ReplicaDriver:
                 self._teller.propose(effect, f"{self.core.incarnation}/{self.core.broker_id}")
             case fx.AskController(elect):
                 self._hooks.ask_controller(elect)
+            case fx.FlushLog():
+                self._hooks.flush_soon()
             case fx.AskHaAddress(master_address):
                 self._hooks.ask_ha_address(master_address)
 
     def _on_alter_result(self, token: int, result: AlterResult) -> None:
-        answer = (token, result.code, result.members, result.set_epoch, result.master_epoch)
-        self._step(self.core.on_alter_result, *answer)
+        self._step(self.core.on_alter_result, token, result.code, result.members, result.set_epoch, result.master_epoch)
 
 
 _PARTINGS = (fx.CloseLink, fx.AbortWaiters, fx.ReportEvent)

@@ -71,6 +71,12 @@ class CutIncompleteTail:
 
 
 @dataclass(frozen=True, slots=True)
+class FlushLog:
+    """Begin to make durable what is written, beside everything else; nothing waits for it, nothing is promised on it.
+    Where a master is gone, what this log holds may be the last copy."""
+
+
+@dataclass(frozen=True, slots=True)
 class WriteEpochs:
     """Make the epoch history durable, with the highest master epoch ever heard of. `none_of_seen`: no link of that epoch
     was agreed on yet, so the log holds no byte of it."""
@@ -150,6 +156,7 @@ Effect = (
     | AppendRaw
     | TruncateLog
     | CutIncompleteTail
+    | FlushLog
     | WriteEpochs
     | ConfirmMoved
     | ProposeSyncSet

@@ -31,6 +31,7 @@ from brokers.replica.effects import (
     CloseLink,
     ConnectHa,
     Effect,
+    FlushLog,
     ReportEvent,
     SendBytes,
     TruncateLog,
@@ -194,7 +195,7 @@ class SlaveRole:
             return []
         self._ask_at_ms = now_ms + self._config.ask_controller_ms
         down = {"peer_broker_id": self.master_id, "direction": "outbound", "reason": reason}
-        return [ReportEvent("HaLinkDown", down)]
+        return [FlushLog(), ReportEvent("HaLinkDown", down)]
 
     def close(self, reason: str, now_ms: int) -> list[Effect]:
         if self.link_id is None:

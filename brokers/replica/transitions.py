@@ -15,6 +15,7 @@ from brokers.replica.effects import (
     AskController,
     CutIncompleteTail,
     Effect,
+    FlushLog,
     ReportEvent,
     RoleChanged,
 )
@@ -151,7 +152,8 @@ class RoleTransitions:
 
     def _promoted(self, notice: RoleNotice, end_offset: int, now_ms: int) -> list[Effect]:
         assert notice.members is not None and notice.set_epoch is not None
-        effects = self._log.was_cut(end_offset, "incomplete record at the end")
+        effects: list[Effect] = [FlushLog()]
+        effects += self._log.was_cut(end_offset, "incomplete record at the end")
         effects += self._log.begin_epoch(notice.master_epoch)
         self._clean = True  # or the controller chose it knowingly (AT_RISK): its log is the log now
         self.master = MasterRole(

@@ -221,6 +221,10 @@ class ReplicaShell:
         ok, end_offset = cut(self.disk, effect, self.core.config.file_bytes)
         return self.core.truncated(ok, end_offset, self.world.now_ms)
 
+    def _do_FlushLog(self, effect: fx.FlushLog) -> None:
+        end = self.disk.begin_sync(lambda flushed: None)
+        self.node.later(self.disk.slow_ms, lambda: self.node.writing(end))
+
     def _do_WriteEpochs(self, effect: fx.WriteEpochs) -> None:
         text = format_epochs(EpochHistory(tuple(effect.entries))) if effect.entries else ""
         self.disk.write_epochs(text, effect.epoch_seen)

@@ -2,6 +2,7 @@
 
 import os
 import struct
+import threading
 from pathlib import Path
 
 import pytest
@@ -17,7 +18,7 @@ from brokers.log.store import MessageStore, StoreConfig
 from brokers.replica.effects import Effect
 from brokers.replica.hooks import ReplicaHooks
 from brokers.replica.roles import RoleNotice
-from tests.support.brokers import broker_config
+from tests.support.brokers import broker_config, until
 from tests.support.small_disk import small_disk
 
 HOST = host_bytes("127.0.0.1", 1)
@@ -245,4 +246,29 @@ async def test_a_disk_that_cannot_flush_ends_the_replica(tmp_path: Path) -> None
     assert await replica.flushed(end) is Flushed.FAILED
     with pytest.raises(LogError, match="planted"):
         await failed
+    replica.close()
+
+
+async def test_a_promotion_flushes_what_it_took_over_beside_the_loop(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Default settings: nobody waits for the disk."""
+    replica, slow = opened(tmp_path), threading.Event()
+    flush = replica.store.flush
+    monkeypatch.setattr(replica.store, "flush", lambda: slow.wait(20) and flush())
+
+    async def unused(*_: object) -> None:
+        return None
+
+    hooks = ReplicaHooks(unused, unused, lambda elect: None, lambda offset: None, lambda kind, fields: None)
+    replica.run(replica.make(1), hooks)
+    replica.notice(RoleNotice(1, master_epoch=1, members=(1,), set_epoch=1))
+    end = replica.store.put(MessageFields("T", 0, b"x", b"", 1, HOST, HOST), 1).end_offset
+    replica.log_grew(end)
+    replica.notice(RoleNotice(1, master_epoch=2, members=(1,), set_epoch=2))
+    assert replica.leads() and replica.store.log.flushed_offset < end, "it leads before the flush is over"
+    slow.set()
+    await until(lambda: replica.store.log.flushed_offset >= end, "the flush is over")
+    assert replica.driver is not None
+    await replica.driver.stop()
     replica.close()

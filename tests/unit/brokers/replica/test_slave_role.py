@@ -119,6 +119,19 @@ def test_bytes_are_appended_before_they_are_acknowledged_and_confirmed() -> None
     assert role.caught_up
 
 
+def test_a_link_that_breaks_has_what_came_over_it_flushed() -> None:
+    """The master may be gone for good; nothing waits for it, and a link that copied nothing has nothing to flush."""
+    for how in (lambda role: role.link_closed("reset", 3), lambda role: role.close("silent", 3)):
+        role = slave()
+        linked(role)
+        role.link_data(MasterHandshake(100, H((4, 0))).encode(), 1)
+        role.link_data(Transfer(0, 4, 0, 60, b"x" * 100).encode(), 2)
+        assert kinds(how(role))[-2:] == ["FlushLog", "HaLinkDown"]
+    role = slave()
+    linked(role)
+    assert kinds(role.link_closed("reset", 1)) == []
+
+
 def test_it_has_not_caught_up_before_it_holds_what_the_master_held() -> None:
     role = slave()
     linked(role)
