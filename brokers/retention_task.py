@@ -15,13 +15,17 @@ from brokers.config import BrokerConfig
 from brokers.local_replica import LocalReplica
 from brokers.log.disk_space import used_ratio
 from brokers.log.errors import LogError
-from brokers.log.retention import FILES_PER_ROUND, Limits, Policy, decide
+from brokers.log.held_time import HELD_TIME_FILE, HeldTime, held_time_of
+from brokers.log.json_files import JsonFile
+from brokers.log.retention import Limits, LogFile, Policy, decide
 from brokers.log.store import MessageStore
-from brokers.log.trimming import oldest_files, trim
+from brokers.log.trimming import trim
 from brokers.service.clock import Clock
 
 PERIOD_MS = 10_000
 LOOK_MS = 1_000
+# A run that is killed forgets at most so much of how long it held its files.
+SAVE_MS = 600_000
 
 _log = logging.getLogger(__name__)
 
@@ -51,6 +55,16 @@ class RetentionTask:
         self._store, self._policy, self._clock = store, policy, clock
         self._wanted, self._trimmed, self._report, self._failed = wanted, trimmed, report, failed
         self._full_since_ms: int | None = None
+        self._held_file = JsonFile(store.root / "config" / HELD_TIME_FILE)
+        self._held = self._loaded()
+        self._saved, self._held_until_ms = self._held, clock.now_ms()
+
+    def _loaded(self) -> HeldTime:
+        try:
+            return self._held_file.decoded(held_time_of) or HeldTime()
+        except (LogError, OSError) as error:
+            _log.warning("%s: all files of the log count as new, and stay for the whole reserved time", error)
+            return HeldTime()
 
     async def run(self) -> None:
         """For as long as the broker runs."""
@@ -80,13 +94,13 @@ class RetentionTask:
         return 100 * used_ratio(self._store.root)
 
     async def clean(self) -> None:
-        """One round of deleting."""
-        files = oldest_files(self._store.log, FILES_PER_ROUND + 1)
+        """One round of deleting. The wall clock says at which hour, never what is old."""
+        files = await self._held_files()
         if len(files) < 2:
             return
         wanted, confirmed = self._wanted(), self._store.confirm_offset
         limits = Limits(confirmed, confirmed if wanted is None else wanted)
-        made = decide(self._policy, files, limits, self._used_percent(), self._clock.wall_ms(), time.localtime().tm_hour)
+        made = decide(self._policy, files, limits, self._used_percent(), self._held.ran_ms, time.localtime().tm_hour)
         if not made.reason:
             return
         before = self._store.log_min
@@ -99,3 +113,16 @@ class RetentionTask:
         self._trimmed()
         _log.warning("log files below %d are deleted: %s", self._store.log_min, made.reason)
         self._report("LogTrimmed", {"from_offset": before, "to_offset": self._store.log_min, "reason": made.reason})
+
+    async def _held_files(self) -> list[LogFile]:
+        now_ms, log = self._clock.now_ms(), self._store.log
+        starts = log.file_starts
+        self._held = self._held.after(now_ms - self._held_until_ms, starts, log.store_ms_at)
+        self._held_until_ms = now_ms
+        if self._held.begun.keys() != self._saved.begun.keys() or self._held.ran_ms - self._saved.ran_ms >= SAVE_MS:
+            try:
+                await asyncio.to_thread(self._held_file.save, self._held.document())
+                self._saved = self._held
+            except (LogError, OSError) as error:
+                _log.warning("how long the log's files were held cannot be written: %s", error)
+        return self._held.oldest(starts)

@@ -15,7 +15,8 @@ FILES_PER_ROUND = 10
 
 
 class LogFile(NamedTuple):
-    """`start`: global offset of its first byte. `first_ms`: store time of the message it begins with, None without one."""
+    """`start`: global offset of its first byte. `first_ms`: when its first message was there, on the clock that tells the
+    time of the decision (brokers/log/held_time.py), None without one."""
 
     start: int
     first_ms: int | None
@@ -23,7 +24,7 @@ class LogFile(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """A file goes `reserved_ms` after its last message was stored, in one of `hours` (of the day), or at any time while
+    """A file goes `reserved_ms` after its last message was there, in one of `hours` (of the day), or at any time while
     more than `max_percent` of the disk is used. Above `forcibly_percent` the oldest go whatever their age; above
     `full_percent` new messages are refused as well."""
 

@@ -12,12 +12,6 @@ from pathlib import Path
 from brokers.log.commit_log import CommitLog
 from brokers.log.consume_queue import ConsumeQueues
 from brokers.log.disk import sync_directory
-from brokers.log.retention import LogFile
-
-
-def oldest_files(log: CommitLog, count: int) -> list[LogFile]:
-    """Up to `count` files from the front."""
-    return [LogFile(start, log.store_ms_at(start)) for start in log.file_starts[:count]]
 
 
 def trim(log: CommitLog, queues: ConsumeQueues, below: int, dispatched: int) -> Callable[[], None]:

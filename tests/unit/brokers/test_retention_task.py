@@ -8,6 +8,7 @@ import pytest
 import brokers.retention_task
 from brokers.local_replica import LocalReplica
 from brokers.log.errors import DiskFull
+from brokers.log.json_files import JsonFile
 from brokers.log.retention import Policy
 from brokers.log.store import MessageStore
 from brokers.retention_task import RetentionTask, make_retention
@@ -25,8 +26,9 @@ class Rig:
         self.failures: list[str] = []
         monkeypatch.setattr(brokers.retention_task, "used_ratio", lambda _: self.used)
         clock = Clock()
-        clock.wall_ms = lambda: NOW_MS + 1000 + self.later_ms  # type: ignore[method-assign]
-        self.later_ms = 0
+        clock.wall_ms = lambda: NOW_MS + 1000 + self.wall_ms  # type: ignore[method-assign]
+        clock.now_ms = lambda: 5_000 + self.later_ms  # type: ignore[method-assign]
+        self.later_ms = self.wall_ms = 0
         self.task = RetentionTask(
             store, Policy(60_000, frozenset(hours), 75, 85, 90), clock, wanted=lambda: self.wanted,
             trimmed=lambda: self.trims.append(store.log_min), report=lambda *event: self.told.append(event),
@@ -55,9 +57,58 @@ async def test_old_files_go_when_their_time_has_come_and_it_is_told(tmp_path: Pa
     store.close()
 
 
+@pytest.mark.parametrize("stored_ms", [0, 5_000, NOW_MS, NOW_MS + 80 * 3_600_000, 1 << 50])
+async def test_no_clock_that_jumps_deletes_anything(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stored_ms: int) -> None:
+    """Stored while a master's clock stood at 1970, or ran ahead; then the clock here jumps, and a broker starts anew."""
+    store = filled(tmp_path)
+    store.put(message(body=b"odd"), stored_ms)
+    for number in range(100):
+        store.put(message(body=b"%d" % number), NOW_MS + number)
+    store.dispatch_to(store.log_end)
+    for hours in (0, 80, -80, 500_000):
+        rig = Rig(store, monkeypatch)
+        rig.wall_ms = hours * 3_600_000
+        await rig.task.clean()
+        rig.later_ms = 100  # of running
+        await rig.task.clean()
+        assert store.log_min == 0 and not rig.told
+    store.close()
+
+
+async def test_how_long_files_were_held_outlives_the_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(brokers.retention_task, "SAVE_MS", 1)
+    store = filled(tmp_path)
+    for ran_ms in (0, 30_000, 30_000):  # as runs of a process
+        assert store.log_min == 0
+        rig = Rig(store, monkeypatch)
+        rig.later_ms = ran_ms
+        await rig.task.clean()
+    assert store.log.file_starts == (store.log_min,) and store.log_min > 0
+    store.close()
+
+
+async def test_a_file_of_held_times_that_is_damaged_or_refused_only_makes_files_new(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = filled(tmp_path)
+    rig = Rig(store, monkeypatch)
+    await rig.task.clean()
+    (tmp_path / "config" / "heldTime.json").write_bytes(b'{"ranMs": -1}')
+    again = Rig(store, monkeypatch)
+    again.later_ms = 59_000
+    await again.task.clean()
+    assert store.log_min == 0
+    monkeypatch.setattr(JsonFile, "save", lambda *_: (_ for _ in ()).throw(OSError(28, "planted")))
+    again.later_ms = 59_000 + 60_000
+    await again.task.clean()
+    assert store.log_min > 0 and again.failures == []
+    store.close()
+
+
 async def test_nothing_goes_that_a_linked_slave_still_copies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store = filled(tmp_path)
     rig = Rig(store, monkeypatch)
+    await rig.task.clean()
     rig.later_ms, rig.wanted = 61_000, 5000
     await rig.task.clean()
     assert store.log_min == 4096
@@ -99,6 +150,7 @@ async def test_room_that_comes_back_is_noticed_though_nobody_writes(tmp_path: Pa
 async def test_a_disk_that_cannot_delete_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store = filled(tmp_path)
     rig = Rig(store, monkeypatch)
+    await rig.task.clean()
     rig.later_ms = 61_000
     monkeypatch.setattr(Path, "unlink", lambda *_, **__: (_ for _ in ()).throw(OSError(5, "planted")))
     await rig.task.clean()

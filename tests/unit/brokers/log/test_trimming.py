@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from brokers.log.trimming import oldest_files, trim
+from brokers.log.trimming import trim
 from tests.unit.brokers.log.log_samples import NOW_MS, bodies, log_bytes, message, small_store
 
 
@@ -85,14 +85,6 @@ def test_a_crash_before_the_files_are_gone_leaves_a_store_that_opens(tmp_path: P
         assert again.log_min == starts[removed] and log_bytes(again) == data[starts[removed] :]
         assert bodies(again, 1)[-1] == b"299"
         again.close()
-
-
-def test_the_age_of_a_file_is_told_by_the_message_it_begins_with(tmp_path: Path) -> None:
-    store = filled(tmp_path)
-    (first, second, *_) = oldest_files(store.log, 3)
-    assert len(oldest_files(store.log, 3)) == 3 and first == (0, NOW_MS)
-    assert second.start == 4096 and second.first_ms is not None and second.first_ms > NOW_MS
-    store.close()
 
 
 def test_a_flush_beside_a_trim_and_readers_of_gone_bytes_are_safe(tmp_path: Path) -> None:
