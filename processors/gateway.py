@@ -31,7 +31,7 @@ from processors.liveness import (
     BrokerKey,
     Heartbeat,
 )
-from processors.pulse import REASON_NOT_YET
+from processors.pulse import REASON_NOT_YET, timeout_within_bounds_ms
 from processors.request_fields import BadRequest as BadRequest
 from processors.request_fields import Fields as Fields
 from processors.state import EPOCH_MAX
@@ -99,7 +99,7 @@ def heartbeat_of(request: RemotingCommand) -> Heartbeat:
         epoch,
         fields.number_or("maxOffset", -1),
         fields.number_or("confirmOffset", -1),
-        fields.number_or("heartbeatTimeoutMills", DEFAULT_TIMEOUT_MS),
+        timeout_within_bounds_ms(fields.number_or("heartbeatTimeoutMills", DEFAULT_TIMEOUT_MS)),
         fields.number_or("electionPriority", DEFAULT_PRIORITY, 32),
         fields.optional("regentIncarnation"),
         fields.optional("regentHaAddress"),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from brokers.remoting.addresses import host_of
 from processors import gateway, responses
 from processors.core_context import CoreContext
 from processors.effects import Effect, Report
@@ -43,15 +44,39 @@ class HeartbeatDesk:
         beat = gateway.heartbeat_of(waiter.request)
         if FORWARDED_FOR in waiter.request.ext:
             return self._relayed(waiter, beat)
+        host = host_of(waiter.peer)
+        if self._is_strange(beat, host):
+            return self._taken(waiter)
         effects = self._gap(beat)
-        returned = context.liveness.heard(beat, waiter.conn_id, context.now_ms)
+        returned = context.liveness.heard(beat, waiter.conn_id, context.now_ms, host=host)
         effects += self._leading.returned(beat.key) if returned else []
         effects += self._peers.relay(beat.key, waiter.request, anew=returned)
-        if waiter.request.is_oneway:
-            return effects
-        return effects + waiter.answer(
-            waiter.request.reply(0, remark="Received broker heartbeat success")
-        )
+        return effects + self._taken(waiter)
+
+    @staticmethod
+    def _taken(waiter: Waiter) -> list[Effect]:
+        return waiter.answer(waiter.request.reply(0, remark="Received broker heartbeat success"))
+
+    def _is_strange(self, beat: Heartbeat, host: str) -> bool:
+        """True when another process than the registered one speaks under that id: it counts for nothing.
+
+        A replica of ours is known by its incarnation, which counts once it registered. A Java broker tells none: while it is
+        heard, only its own host and the one it was heard from last speak for it (it may be behind an address translation).
+        """
+        context = self._context
+        cluster, name, broker_id = beat.key
+        broker_set = context.state.live_set(name)
+        replica = broker_set.replica(broker_id) if broker_set is not None and broker_set.cluster_name == cluster else None
+        if replica is None or not replica.is_registered:
+            return False
+        if replica.incarnation is not None:
+            strange = beat.incarnation != replica.incarnation
+        else:
+            pulse = context.liveness.pulse(beat.key)
+            heard = pulse is not None and pulse.is_alive(context.now_ms) and pulse.host != ""
+            strange = heard and host not in ("", pulse.host, host_of(replica.address))
+        context.metrics.strange_heartbeats += strange
+        return strange
 
     def _relayed(self, waiter: Waiter, beat: Heartbeat) -> list[Effect]:
         """One that a standby heard counts here unless this leader hears that broker itself (defect 16)."""
@@ -59,6 +84,8 @@ class HeartbeatDesk:
         if not context.is_active:
             return waiter.answer(responses.not_leader(waiter.request))
         pulse = context.liveness.pulse(beat.key)
+        if self._is_strange(beat, ""):
+            return waiter.answer(waiter.request.reply(0, {HEARD: RELAYED}))
         if pulse is not None and pulse.is_heard_here(context.now_ms):
             return waiter.answer(waiter.request.reply(0, {HEARD: HERE}))
         effects = self._gap(beat)

@@ -80,16 +80,16 @@ class Liveness:
     def pulses(self) -> Iterator[Pulse]:
         return iter(self._pulses.values())
 
-    def heard(self, beat: Heartbeat, conn_id: int, now_ms: int, relayed: bool = False) -> bool:
+    def heard(self, beat: Heartbeat, conn_id: int, now_ms: int, relayed: bool = False, host: str = "") -> bool:
         """
-        Take a heartbeat; True when this replica had been gone, or its connection lost, until now.
+        Take a heartbeat that came from `host`; True when this replica had been gone, or its connection lost, until now.
 
         The connection is bound anew by every heartbeat (defect 1 of controller.md 15).
         """
         pulse, returned = self._touch(beat.key, beat.address, beat.incarnation, conn_id, now_ms)
         if pulse is None:
             return False
-        pulse.take_beat(now_ms, relayed)
+        pulse.take_beat(now_ms, relayed, host)
         pulse.timeout_ms = beat.timeout_ms
         pulse.election_priority = beat.election_priority
         if beat.epoch > pulse.epoch or (

@@ -105,6 +105,7 @@ class Metrics:
         self.notices_dropped = 0
         """Role notices for which there was no room even to wait."""
         self.strange_peer_words = 0
+        self.strange_heartbeats = 0
         """Heartbeats in the name of controllers that are not configured here, or with offsets that cannot be."""
         self.unrecorded_refusals = 0
         """Requests about unknown sets, refused by the rules without a record: too many were recorded."""

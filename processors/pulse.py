@@ -18,6 +18,8 @@ from processors.state import BrokerSet, Replica
 
 DEFAULT_TIMEOUT_MS = 10_000
 DEFAULT_PRIORITY = 2_147_483_647
+TIMEOUT_MS_MIN, TIMEOUT_MS_MAX = 100, 3_600_000
+"""What a heartbeat may ask for: shorter falls silent between two heartbeats, longer hides a death. 0 and less: not alive."""
 DIRECT_FOR_MS = 60_000
 """A broker that was heard here within this time is judged by that, whatever other controllers hear."""
 ARRIVAL_MS = 180_000
@@ -36,6 +38,11 @@ REASON_NEVER_SEEN = "never_seen"
 REASON_NOT_YET = "not_heard_yet"
 REASON_STALE = "stale_incarnation"
 REASON_AWAITED = "awaited"
+
+
+def timeout_within_bounds_ms(asked_ms: int) -> int:
+    """How long a replica that asked for `asked_ms` counts as alive without a word."""
+    return min(max(asked_ms, TIMEOUT_MS_MIN), TIMEOUT_MS_MAX) if asked_ms > 0 else asked_ms
 
 
 class Heartbeat(Struct, frozen=True, gc=False):
@@ -73,13 +80,15 @@ class Pulse:
     first_ms: int = 0
     direct_ms: int | None = None
     """When this start of it was last heard here; None when only another controller has heard it."""
+    host: str = ""
+    """From where its newest heartbeat came to this controller; empty when another controller passed it on."""
     relayed: bool = False
     """The newest heartbeat came by way of another controller."""
     look_ms: int | None = None
     """The moment `PulseWatch` has noted for it."""
 
-    def take_beat(self, now_ms: int, relayed: bool) -> None:
-        self.relayed = relayed
+    def take_beat(self, now_ms: int, relayed: bool, host: str = "") -> None:
+        self.relayed, self.host = relayed, host
         if not relayed:
             self.direct_ms = now_ms
 

@@ -11,6 +11,11 @@ def address_text(name: object) -> str:
     return f"{name[0]}:{name[1]}" if isinstance(name, tuple) and len(name) >= 2 else str(name or "")
 
 
+def host_of(address: str) -> str:
+    """The host of "host:port" as it stands there, without brackets; empty when there is no port."""
+    return address.rpartition(":")[0].strip("[]")
+
+
 def split_address(address: str) -> tuple[str, int]:
     """Host and port of "host:port" ("[::1]:9876" too). Raises ValueError."""
     host, colon, port = address.strip().rpartition(":")

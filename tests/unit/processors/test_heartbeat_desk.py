@@ -2,8 +2,10 @@
 
 import pytest
 
+from brokers.remoting.command import RemotingCommand
 from processors import effects as fx
 from processors.heartbeat_desk import AHEAD_MAX
+from processors.pulse import TIMEOUT_MS_MAX, TIMEOUT_MS_MIN
 from tests.support.controller_rig import CLUSTER, SET, Log, Rig
 
 BEAT = {"clusterName": CLUSTER, "brokerName": SET, "brokerAddr": "b1:10911", "brokerId": "1"}
@@ -179,3 +181,68 @@ def test_the_leader_tells_of_a_silence_that_ended_and_a_standby_or_a_stranger_ma
     standby.heartbeat(2)
     assert not standby.core.is_active
     assert standby.take(fx.Report) == []
+
+
+def forged(**changes: str) -> dict[str, str]:
+    """In the name of the master of `Rig.three`."""
+    return BEAT | {"epoch": "1", "maxOffset": "999999", "regentIncarnation": "stranger"} | changes
+
+
+@pytest.mark.parametrize("changes", [
+    {}, {"regentIncarnation": ""}, {"heartbeatTimeoutMills": "1"}, {"heartbeatTimeoutMills": "-1"}, {"brokerAddr": "evil:1"},
+    {"regentForwardedFor": "c9"},
+])  # fmt: skip
+def test_a_heartbeat_in_the_masters_name_with_another_incarnation_deposes_nobody(changes: dict[str, str]) -> None:
+    rig = Rig().lead().three()
+    pulse = rig.core._context.liveness.pulse((CLUSTER, SET, 1))
+    assert pulse is not None
+    before, epoch = (pulse.incarnation, pulse.timeout_ms, pulse.conn_id, pulse.address, pulse.max_offset), rig.state.sets[SET].master_epoch
+    ext = {name: value for name, value in forged(**changes).items() if value or name != "regentIncarnation"}
+    rig.request(904, ext, conn=99, oneway=True)
+    rig.close_connection(99)
+    assert (pulse.incarnation, pulse.timeout_ms, pulse.conn_id, pulse.address, pulse.max_offset) == before
+    assert rig.core._context.is_alive(rig.state.sets[SET], rig.state.sets[SET].master())
+    assert (rig.state.sets[SET].master_broker_id, rig.state.sets[SET].master_epoch) == (1, epoch)
+    assert rig.core._context.metrics.strange_heartbeats == 1
+
+
+def test_a_new_start_counts_once_it_has_registered() -> None:
+    rig = Rig().lead().three()
+    again = forged(brokerId="3", brokerAddr="b3:10911", regentIncarnation="second life")
+    rig.request(904, again, conn=33, oneway=True)
+    pulse = rig.core._context.liveness.pulse((CLUSTER, SET, 3))
+    assert pulse is not None and pulse.incarnation == "life-3"
+    rig.register(3, "second life")
+    rig.request(904, again, conn=33, oneway=True)
+    assert (pulse.incarnation, pulse.conn_id) == ("second life", 33)
+
+
+def java_rig() -> Rig:
+    """Replica 1 of a set is Java's, registered as h1:10911 and heard through an address translation."""
+    rig = Rig().lead()
+    names = {"clusterName": CLUSTER, "brokerName": SET}
+    rig.request(1013, names | {"appliedBrokerId": "1", "registerCheckCode": "h1:10911;1"})
+    rig.request(1003, names | {"brokerId": "1", "brokerAddress": "h1:10911"})
+    return rig
+
+
+def hear(rig: Rig, host: str, conn: int, **changes: str) -> tuple[int | None, int]:
+    command = RemotingCommand.request(904, BEAT | {"brokerAddr": "h1:10911"} | changes, oneway=True)
+    rig.perform(rig.core.on_request(conn, f"{host}:4711", command, rig.now_ms, rig.wall_ms))
+    pulse = rig.core._context.liveness.pulse((CLUSTER, SET, 1))
+    assert pulse is not None
+    return pulse.conn_id, pulse.timeout_ms
+
+
+def test_a_java_broker_is_not_unseated_from_another_host_while_it_is_heard() -> None:
+    rig = java_rig()
+    assert hear(rig, "10.0.0.7", 7) == (7, 10_000)
+    assert hear(rig, "6.6.6.6", 66, heartbeatTimeoutMills="-1") == (7, 10_000)
+    assert hear(rig, "h1", 8) == (8, 10_000)  # from the host it registered with
+    rig.close_connection(8)
+    assert hear(rig, "10.0.0.8", 9) == (9, 10_000)  # it is not heard any more: it may have moved behind another address
+
+
+@pytest.mark.parametrize(("asked", "counts"), [("1", TIMEOUT_MS_MIN), (str(2**62), TIMEOUT_MS_MAX), ("0", 0), ("-5", -5), ("3000", 3_000)])
+def test_a_heartbeat_asks_for_a_timeout_within_reason(asked: str, counts: int) -> None:
+    assert hear(java_rig(), "h1", 1, heartbeatTimeoutMills=asked)[1] == counts

@@ -72,6 +72,7 @@ def test_ours_are_named_regent() -> None:
         "regent_snapshot_offset": 8, "regent_snapshot_age_seconds": 12.5, "regent_repeated_refusals_total": 0,
         "regent_rate_limited_total": 0, "regent_unrecorded_refusals_total": 0,
             "regent_strange_peer_words_total": 0,
+            "regent_strange_heartbeats_total": 0,
             "regent_role_notices_undelivered_total": 0, "regent_role_notices_deferred_total": 0, "regent_role_notices_dropped_total": 0,
             "regent_fold_seconds_total": 0.0015,
     }  # fmt: skip

@@ -2,7 +2,7 @@
 
 import pytest
 
-from brokers.remoting.addresses import address_text, split_address
+from brokers.remoting.addresses import address_text, host_of, split_address
 
 
 @pytest.mark.parametrize(
@@ -22,3 +22,8 @@ def test_anything_else_is_no_address(text):
 @pytest.mark.parametrize(("name", "text"), [(("10.0.0.1", 5), "10.0.0.1:5"), ("/run/x", "/run/x"), (None, "")])
 def test_the_name_of_any_socket_has_a_text(name, text):
     assert address_text(name) == text
+
+
+@pytest.mark.parametrize(("text", "host"), [("10.0.0.1:5", "10.0.0.1"), ("[::1]:80", "::1"), ("::1:80", "::1"), ("nothing", ""), ("", "")])
+def test_the_host_of_an_address(text, host):
+    assert host_of(text) == host
