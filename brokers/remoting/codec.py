@@ -18,6 +18,8 @@ FRAME_BYTES_MAX = 16_777_216
 # A send header with the largest legal properties stays under 100 KiB; JSON costs far more memory than its text.
 HEADER_BYTES_MAX = 1_048_576
 TLS_HANDSHAKE_BYTE = 0x16
+# TLS alert, fatal, handshake failure: reported at once.
+TLS_ALERT = bytes.fromhex("15030100020228")
 
 _HEAD = struct.Struct(">iI")
 _LENGTH = struct.Struct(">i")

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 
 from brokers.remoting.addresses import address_text, split_address
 from brokers.remoting.calls import CallTimeout, ConnectFailed, ConnectionClosed, PendingCalls, RemotingError
-from brokers.remoting.codec import FrameDecoder, FrameError, TlsRefused, encode, encode_start
+from brokers.remoting.codec import TLS_ALERT, FrameDecoder, FrameError, TlsRefused, encode, encode_start
 from brokers.remoting.codes import ResponseCode
 from brokers.remoting.command import FLAG_ONEWAY, FLAG_RESPONSE, RemotingCommand
 from brokers.remoting.handlers import Answer, Express, Handler, Take
@@ -29,23 +29,17 @@ __all__ = [
 
 _log = logging.getLogger(__name__)
 _ids = itertools.count(1)
+_NUMBER_TAKEN = "a request of this number is under way on this connection"
 _BUSY = "[OVERLOAD]system busy, too many requests in flight"
 REMARK_CHARACTERS_MAX = 4_096
-# TLS alert, fatal, handshake failure: reported at once.
-_TLS_ALERT = bytes.fromhex("15030100020228")
 
 class Connection(asyncio.Protocol):
     """One socket. Made by RemotingServer and RemotingClient; handlers get it with each request."""
 
     def __init__(
-        self,
-        handler: Handler,
-        limits: Limits,
-        *,
-        on_open: Callable[[Connection], None],
-        on_close: Callable[[Connection], None],
-        pauses_reading: bool,
-    ) -> None:
+        self, handler: Handler, limits: Limits, *,
+        on_open: Callable[[Connection], None], on_close: Callable[[Connection], None], pauses_reading: bool,
+    ) -> None:  # fmt: skip
         self.id = next(_ids)
         self.peer = self.local = ""
         self.attributes: dict[str, object] = {}
@@ -72,10 +66,7 @@ class Connection(asyncio.Protocol):
     # -- sending ---------------------------------------------------------------------------------------------------
 
     def send(self, command: RemotingCommand) -> None:
-        """Write now, wait for nothing: responses (with the request's opaque) and one-way requests.
-
-        Does nothing when closed.
-        """
+        """Write now, wait for nothing; nothing when closed: responses (with the request's opaque) and one-way requests."""
         if self.closed:
             return
         if command.flag & FLAG_RESPONSE:
@@ -96,7 +87,7 @@ class Connection(asyncio.Protocol):
         """A request that was taken will be answered through `send` after all."""
         if not self.closed:
             self._taken -= 1
-            self._held[request.opaque] = len(request.body)
+            self._held[request.opaque] = self._held.get(request.opaque, 0) + len(request.body)
 
     async def call(self, command: RemotingCommand, timeout_ms: int) -> RemotingCommand:
         """The response. The command is not changed: its opaque is chosen here, so a received request can be passed on.
@@ -156,9 +147,7 @@ class Connection(asyncio.Protocol):
 
     def check_silence(self, now: float) -> None:
         """Close when half a frame, or nothing at all, came for too long. `now` is the loop's time in seconds.
-
-        A closed connection whose peer does not take the rest is cut off.
-        """
+        A closed connection whose peer does not take the rest is cut off."""
         limits = self._limits
         if self.closed:
             if (now - self._ended) * 1000 > limits.close_ms and self._transport is not None:
@@ -195,7 +184,7 @@ class Connection(asyncio.Protocol):
 
     def _refuse(self, error: FrameError) -> None:
         if isinstance(error, TlsRefused) and self._transport is not None and not self.closed:
-            self._transport.write(_TLS_ALERT)
+            self._transport.write(TLS_ALERT)
         _log.info("connection %d from %s closed: %s", self.id, self.peer, error.reason)
         self.close(error.reason)
 
@@ -225,8 +214,12 @@ class Connection(asyncio.Protocol):
             self._answer(request, request.reply(ResponseCode.SYSTEM_BUSY, remark=_BUSY))
             return
         if not request.flag & FLAG_ONEWAY:
+            if request.opaque in self._held:
+                # Not through `send`: the request that has this number is still to be answered.
+                self._outbox.write(encode_start(request.reply(ResponseCode.SYSTEM_ERROR, remark=_NUMBER_TAKEN)))
+                return
             # Before the handler runs: it may answer through `send` and return None.
-            self._held_bytes += len(request.body) - self._held.get(request.opaque, 0)
+            self._held_bytes += len(request.body)
             self._held[request.opaque] = len(request.body)
         try:
             answer = self._handler(self, request)
@@ -235,6 +228,9 @@ class Connection(asyncio.Protocol):
             elif answer is not None:
                 future = asyncio.ensure_future(answer)
                 self._tasks.add(future)
+                if request.flag & FLAG_ONEWAY:  # it has no number that an answer would free
+                    self._taken += 1
+                    self._held_bytes += len(request.body)
                 future.add_done_callback(lambda done: self._answer_later(request, done))
         except Exception as error:
             self._answer_failure(request, error)
@@ -254,6 +250,9 @@ class Connection(asyncio.Protocol):
 
     def _answer_later(self, request: RemotingCommand, done: asyncio.Future[RemotingCommand | None]) -> None:
         self._tasks.discard(done)
+        if request.flag & FLAG_ONEWAY and not self.closed:
+            self._taken -= 1
+            self._held_bytes -= len(request.body)
         if done.cancelled():
             self._answer(request, request.reply(ResponseCode.SYSTEM_ERROR, remark="CancelledError: given up"))
         elif (error := done.exception()) is not None:

@@ -35,3 +35,5 @@ class Limits:
     # Server only.
     connections: int = 8_192
     partial_bytes_of_all: int = 268_435_456
+    # What all peers together may leave unread; those that leave the most are cut off first.
+    unsent_bytes_of_all: int = 268_435_456

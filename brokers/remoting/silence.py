@@ -1,7 +1,7 @@
 """Connections that say nothing, or never finish what they began.
 
 Responsible for: looking over all connections of a server or client at a steady pace, and bounding what their unfinished
-frames hold together.
+frames, and what they do not read, hold together.
 Refuses to know: when a single connection is silent for too long (connection.py).
 """
 
@@ -35,11 +35,15 @@ class SilenceSweeper:
         self._timer = self._loop.call_later(self._period, self._sweep)
         now = self._loop.time()
         held: list[Connection] = []
+        slow: list[Connection] = []
         for connection in tuple(self._connections()):
             connection.check_silence(now)
             if connection.partial_bytes:
                 held.append(connection)
+            if connection.unsent_bytes:
+                slow.append(connection)
         self._bound_partial_frames(held)
+        self._bound_unread(slow)
 
     def _bound_partial_frames(self, held: list[Connection]) -> None:
         # Many peers with half a frame each: the largest go first, so that ordinary ones stay.
@@ -49,3 +53,11 @@ class SilenceSweeper:
                 break
             total -= connection.partial_bytes
             connection.abort("all connections together hold too many bytes of unfinished frames")
+
+    def _bound_unread(self, slow: list[Connection]) -> None:
+        total = sum(connection.unsent_bytes for connection in slow)
+        for connection in sorted(slow, key=lambda each: -each.unsent_bytes):
+            if total <= self._limits.unsent_bytes_of_all:
+                break
+            total -= connection.unsent_bytes
+            connection.abort("all connections together leave too many bytes unread")

@@ -29,7 +29,11 @@ _log = logging.getLogger(__name__)
 class ClientRequests:
     """`ensure_groups(names)` sees that consumer groups and their retry topics exist before a client is answered."""
 
-    def __init__(self, groups: ClientGroups, clock: Clock, ensure_groups: Callable[[Iterable[str]], None], notify: Callable[[str], bool]) -> None:
+    def __init__(
+        self, groups: ClientGroups, clock: Clock, ensure_groups: Callable[[Iterable[str]], None], notify: Callable[[str], bool],
+        queue_exists: Callable[[str, int], bool],
+    ) -> None:  # fmt: skip
+        self._queue_exists = queue_exists
         self._groups, self._clock = groups, clock
         self._ensure_groups, self._notify_enabled = ensure_groups, notify
         self._connections: dict[int, Connection] = {}
@@ -101,13 +105,14 @@ class ClientRequests:
 
     # -- queue locks: the master's alone ---------------------------------------------------------------------------
 
-    def lock(self, _connection: Connection, request: RemotingCommand) -> RemotingCommand:
+    def lock(self, connection: Connection, request: RemotingCommand) -> RemotingCommand:
         """41."""
         try:
             group, client_id, queues = _lock_body(request.body)
         except ValueError as error:
             return request.reply(ResponseCode.SYSTEM_ERROR, remark=str(error))
-        held = self.locks.lock(group, client_id, queues, self._clock.now_ms())
+        known = [queue for queue in queues if self._queue_exists(queue[1], queue[2])]
+        held = self.locks.lock(group, client_id, known, self._clock.now_ms(), connection.id)
         rows = [{"brokerName": broker, "topic": topic, "queueId": queue_id} for broker, topic, queue_id in held]
         return request.reply(body=fastjson.dumps({"lockOKMQSet": rows}))
 

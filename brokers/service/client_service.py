@@ -50,8 +50,8 @@ class ClientService:
         self._forwarder, self._changes, self._routes_changed = forwarder, changes, routes_changed
         self._follower = QueueFollower(store, self._queues_grew, lambda: roles.serving)
         self.groups = ClientGroups()
-        self.clients = ClientRequests(self.groups, clock, self.ensure_groups, tables.groups.notify_enabled)
-        self.pulls = PullService(store, tables, self.groups, clock, repairs)
+        self.clients = ClientRequests(self.groups, clock, self.ensure_groups, tables.groups.notify_enabled, self._queue_exists)
+        self.pulls = PullService(store, tables, self.groups, clock, lambda act: asyncio.get_running_loop().call_soon(act), repairs)
         self._queries = QueryRequests(store, (lambda bad, found_by: None) if repairs is None else repairs.wanted)
         self.sends = make_sends(not_serving=self._not_serving, create_topic=changes.on_first_send, unheld_topics=changes.unheld)
         self._offsets = OffsetRequests(store, tables, clock)
@@ -95,6 +95,10 @@ class ClientService:
         """Sends and changes of topics that were begun and are not answered yet."""
         return self.sends.waiting + self._changes.under_way
 
+    def _queue_exists(self, topic: str, queue_id: int) -> bool:
+        config = self._tables.topics.get(topic)
+        return config is not None and 0 <= queue_id < config.queues
+
     # -- what happens around -----------------------------------------------------------------------------------------
 
     def confirmed(self, confirm_offset: int) -> None:
@@ -112,6 +116,7 @@ class ClientService:
         self._follower.catch_up()
         self._store.rebuild_queue_offsets()
         self._changes.mastership_begins()
+        self.pulls.mastership_begins()
         self._tables.topics.mastership_began(master_epoch, self._clock.wall_ms())
 
     def mastership_over(self) -> None:

@@ -6,6 +6,7 @@ Refuses to know: how messages get into queues, who is master.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from brokers.log.cold_query import ColdRead
@@ -16,6 +17,7 @@ from brokers.remoting.command import RemotingCommand
 from brokers.remoting.connection import Answer, Connection
 from brokers.service.clock import Clock
 from brokers.service.cold_reads import ColdReads
+from brokers.service.forward import FORWARDED_FOR
 from brokers.service.groups import ClientGroups
 from brokers.service.long_polling import HeldPull, HeldPulls
 from brokers.service.pull_request import PullRequest, answer_ext, code_of, parse
@@ -26,6 +28,9 @@ from brokers.service.subscriptions import BadExpression
 from brokers.service.subscriptions import parse as parse_subscription
 from brokers.service.table_files import TableFiles
 from brokers.service.topics import PERM_READ
+
+# So many pulls that were on hold are looked at in one turn of the loop: everybody else is served between two slices.
+LOOKED_AT_TOGETHER_MAX = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,14 +44,17 @@ class Reader:
 
 
 class PullService:
-    """Reads queues for consumers."""
+    """Reads queues for consumers. `soon(act)` acts in the loop's next turn."""
 
     def __init__(
-        self, store: MessageStore, tables: TableFiles, groups: ClientGroups, clock: Clock, repairs: Repairs | None = None
-    ) -> None:
+        self, store: MessageStore, tables: TableFiles, groups: ClientGroups, clock: Clock,
+        soon: Callable[[Callable[[], None]], object], repairs: Repairs | None = None,
+    ) -> None:  # fmt: skip
+        self._soon = soon
         self._store, self._tables, self._groups, self._clock, self._repairs = store, tables, groups, clock, repairs
         self.held = HeldPulls()
         self.cold_reads = ColdReads()
+        self._unconfirmed_until = 0  # the log's end when this mastership began
 
     def serve(self, connection: Connection, request: RemotingCommand) -> Answer:
         """Handler of 11 and 361 on the master."""
@@ -66,21 +74,30 @@ class PullService:
 
     def dispatched(self, topic: str, queue_id: int, max_offset: int) -> None:
         """A queue grew: wake who waits for it."""
-        for held in self.held.dispatched(topic, queue_id, max_offset):
-            self._look_again(held)
+        self._in_slices(self.held.dispatched(topic, queue_id, max_offset), self._look_again)
 
     def tick(self, now_ms: int) -> None:
         """Answer the pulls whose time is over."""
-        for held in self.held.expired(now_ms):
-            reader = held.request
-            assert isinstance(reader, Reader)
-            self._answer(reader, self._query(reader))
+        self._in_slices(self.held.expired(now_ms), self._answer_held)
+
+    def mastership_begins(self) -> None:
+        """What is in the log by now may have been confirmed before, and read."""
+        self._unconfirmed_until = self._store.log_end
 
     def mastership_over(self) -> None:
         """Held pulls are answered as if nothing had come: the next ones find the new master."""
-        for held in self.held.release_all():
-            reader = held.request
-            assert isinstance(reader, Reader)
+        self._in_slices(self.held.release_all(), self._answer_held)
+
+    def _in_slices(self, pulls: list[HeldPull], look: Callable[[HeldPull], None]) -> None:
+        for held in pulls[:LOOKED_AT_TOGETHER_MAX]:
+            look(held)
+        if len(pulls) > LOOKED_AT_TOGETHER_MAX:
+            self._soon(lambda: self._in_slices(pulls[LOOKED_AT_TOGETHER_MAX:], look))
+
+    def _answer_held(self, held: HeldPull) -> None:
+        reader = held.request
+        assert isinstance(reader, Reader)
+        if not reader.connection.closed:
             self._answer(reader, self._query(reader))
 
     def _codes(self, pull: PullRequest) -> frozenset[int] | None:
@@ -120,8 +137,9 @@ class PullService:
         if result.refused is not None and self._repairs is not None:
             self._repairs.wanted(result.refused, "pull")
         if result.status in (GetStatus.OFFSET_OVERFLOW_BADLY, GetStatus.NO_MATCHED_LOGIC_QUEUE, GetStatus.NO_MESSAGE_IN_QUEUE):
-            if self._store.confirm_offset < self._store.log_end:
+            if self._store.confirm_offset < self._unconfirmed_until:
                 # A new master confirms again what the old one had: until then the consumer is not ahead, this broker is behind.
+                # What came since then nobody has read: a consumer beyond it is moved back, or it would miss it.
                 return replace(result, status=GetStatus.OFFSET_OVERFLOW_ONE, next_offset=pull.queue_offset)
         return result
 
@@ -144,7 +162,12 @@ class PullService:
         code = code_of(result.status.value, reader.pull.queue_offset)
         if code == ResponseCode.PULL_NOT_FOUND and deadline_ms is not None:
             pull = reader.pull
-            held = HeldPull(pull.topic, pull.queue_id, pull.queue_offset, deadline_ms, reader.connection.id, reader)
+            # A slave's connection carries the pulls of many.
+            asker = (pull.group, reader.request.ext.get(FORWARDED_FOR, ""))
+            held = HeldPull(pull.topic, pull.queue_id, pull.queue_offset, deadline_ms, reader.connection.id, reader, asker)
+            older = self.held.older_of(held)
+            if older is not None:
+                self._answer_held(older)
             if self.held.hold(held):
                 return None
         return self._response(reader, result)
@@ -158,9 +181,11 @@ class PullService:
     def _look_again(self, held: HeldPull) -> None:
         reader = held.request
         assert isinstance(reader, Reader)
+        if reader.connection.closed:
+            return
         result = self._query(reader)
         code = code_of(result.status.value, reader.pull.queue_offset)
-        if code == ResponseCode.PULL_NOT_FOUND and self.held.hold(held):
+        if code == ResponseCode.PULL_NOT_FOUND and not self.held.has_newer(held) and self.held.hold(held):
             return
         self._answer(reader, result)
 

@@ -41,6 +41,7 @@ from brokers.service.usual_send import usual_send
 WAITING_SENDS_MAX = 100_000
 WAITING_BYTES_MAX = 256 * 1024 * 1024
 
+_FLOW_CONTROL = "[REJECTREQUEST]system busy, start flow control for a while"
 _log = logging.getLogger(__name__)
 
 
@@ -82,14 +83,11 @@ class SendService:
         self._store, self._topics, self._roles, self._mastership, self._clock = store, topics, roles, mastership, clock
         self._maker = MessageMaker(cluster_name, store_host)
         self._ack_timeout_ms = ack_timeout_ms
-        self._create_topic = create_topic
-        self._not_serving = not_serving
+        self._create_topic, self._not_serving = create_topic, not_serving
         self._pending: list[Pending] = []
-        self._waiting_sends = 0
-        self._waiting_bytes = 0
+        self._waiting_sends = self._waiting_bytes = 0
         self._loop = asyncio.get_running_loop()
-        self._unheld_topics = unheld_topics
-        self._unique_keys = unique_keys
+        self._unheld_topics, self._unique_keys = unheld_topics, unique_keys
         self._gate = BusyGate()
         self._taken_ms = 0  # when the first of `_pending` was
 
@@ -115,7 +113,15 @@ class SendService:
         kept_out = admit(self._mastership.write_refusal(), waits=True)
         if kept_out is not None:
             return request.reply(kept_out[0], remark=kept_out[1])
-        refused = await self._create_topic(send)
+        if len(request.body) > BODY_BYTES_MAX:
+            return request.reply(ResponseCode.MESSAGE_ILLEGAL, remark=f"the body of {len(request.body)} bytes is larger than {BODY_BYTES_MAX}")
+        if self._waiting_sends >= WAITING_SENDS_MAX or self._waiting_bytes >= WAITING_BYTES_MAX:
+            return request.reply(ResponseCode.SYSTEM_BUSY, remark=_FLOW_CONTROL)
+        self._waiting_sends, self._waiting_bytes = self._waiting_sends + 1, self._waiting_bytes + len(request.body)
+        try:
+            refused = await self._create_topic(send)
+        finally:
+            self._waiting_sends, self._waiting_bytes = self._waiting_sends - 1, self._waiting_bytes - len(request.body)
         if refused is not None:
             return _refuse(request, refused)
         config = self._topics.get(send.topic)
@@ -129,7 +135,7 @@ class SendService:
         if refused is not None:
             return _refuse(request, refused)
         if self._waiting_sends >= WAITING_SENDS_MAX or self._waiting_bytes >= WAITING_BYTES_MAX:
-            return request.reply(ResponseCode.SYSTEM_BUSY, remark="[REJECTREQUEST]system busy, start flow control for a while")
+            return request.reply(ResponseCode.SYSTEM_BUSY, remark=_FLOW_CONTROL)
         unique_key = property_value(send.properties, "UNIQ_KEY")
         if unique_key is None and not send.batch:
             unique_key = self._unique_keys.next_key(self._clock.wall_ms())

@@ -6,6 +6,8 @@ are compared as values, and as they are where both dialects print the same.
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 
 from brokers.controller_messages import Introduction, alter_sync_state_set, read_alter_answer
@@ -72,8 +74,8 @@ def test_route_and_registration() -> None:
 
 
 def test_lock_request_and_its_answer() -> None:
-    desk = ClientRequests(ClientGroups(), Clock(), lambda groups: None, lambda group: True)
-    answer = desk.lock(None, RemotingCommand.request(41, body=VECTORS["lock request"].encode()))  # type: ignore[arg-type]
+    desk = ClientRequests(ClientGroups(), Clock(), lambda groups: None, lambda group: True, lambda topic, queue_id: True)
+    answer = desk.lock(SimpleNamespace(id=1), RemotingCommand.request(41, body=VECTORS["lock request"].encode()))  # type: ignore[arg-type]
     assert answer.body.decode() == VECTORS["lock response"]
 
 

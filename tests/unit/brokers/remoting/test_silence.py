@@ -3,6 +3,8 @@
 import asyncio
 import struct
 
+from brokers.remoting.codec import encode
+from brokers.remoting.command import RemotingCommand
 from brokers.remoting.limits import Limits
 from brokers.remoting.server import RemotingServer
 from brokers.remoting.silence import SilenceSweeper
@@ -19,7 +21,7 @@ async def until(condition):
 class Looked:
     """Stands where a connection would, and counts how often it is asked."""
 
-    partial_bytes = 0
+    partial_bytes = unsent_bytes = 0
 
     def __init__(self):
         self.times = []
@@ -62,4 +64,22 @@ async def test_when_unfinished_frames_hold_too_much_the_largest_go():
     for writer in writers:
         writer.close()
         await asyncio.gather(writer.wait_closed(), return_exceptions=True)
+    await server.close()
+
+
+async def test_when_all_together_leave_too_much_unread_those_that_leave_the_most_go():
+    closed = []
+    limits = Limits(unsent_bytes_of_all=12_000_000)
+    server = RemotingServer(lambda connection, request: request.reply(body=bytes(request.body)), on_close=closed.append, limits=limits)
+    await server.start()
+    writers = []
+    for size in (8_000_000, 8_000_000, 14_000_000):
+        _, writer = await asyncio.open_connection("127.0.0.1", server.port, limit=1_024)
+        writer.transport.pause_reading()
+        writer.write(encode(RemotingCommand.request(1, body=bytes(size))))
+        writers.append(writer)
+    await until(lambda: closed and sum(each.unsent_bytes for each in server.connections) <= limits.unsent_bytes_of_all)
+    assert {each.close_reason for each in closed} == {"all connections together leave too many bytes unread"}
+    for writer in writers:
+        writer.transport.abort()
     await server.close()

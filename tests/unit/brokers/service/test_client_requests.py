@@ -7,6 +7,7 @@ from pathlib import Path
 from brokers.remoting import fastjson
 from brokers.remoting.client import RemotingClient
 from brokers.remoting.command import RemotingCommand
+from brokers.service.topics import TopicConfig
 from tests.support.brokers import until
 from tests.support.client_service import Desk
 
@@ -87,6 +88,10 @@ async def test_queues_are_locked_for_one_client(tmp_path: Path) -> None:
 
     async with Desk(tmp_path) as desk:
         desk.lead()
+        assert fastjson.loads((await desk.ask(locking(41, "a"))).body) == {"lockOKMQSet": []}  # there is no such queue
+        desk.tables.topics.put([TopicConfig("T", 1, 1)], 0)
+        assert fastjson.loads((await desk.ask(locking(41, "a"))).body) == {"lockOKMQSet": []}
+        desk.tables.topics.put([TopicConfig("T", 2, 2)], 0)
         held = fastjson.loads((await desk.ask(locking(41, "a"))).body)
         assert held == {"lockOKMQSet": [{"brokerName": "b", "queueId": 1, "topic": "T"}]}
         assert fastjson.loads((await desk.ask(locking(41, "b"))).body) == {"lockOKMQSet": []}

@@ -7,6 +7,7 @@ import pytest
 
 from brokers.log.records import decode_messages
 from brokers.remoting.command import RemotingCommand
+from brokers.service.pull import LOOKED_AT_TOGETHER_MAX
 from brokers.service.topics import TopicConfig
 from tests.support.brokers import pull_request, send_request, until
 from tests.support.client_service import Desk
@@ -43,12 +44,72 @@ async def test_a_consumer_ahead_of_a_new_masters_confirm_offset_waits(tmp_path: 
         desk.confirm_at_once = False
         send = asyncio.ensure_future(desk.ask(send_request("T", b"y")))
         await until(lambda: desk.waits, "the second message is written")
+        desk.lead(epoch=2)
         answer = await desk.ask(pull_request("T", 0, 2))
         assert (answer.code, answer.ext["nextBeginOffset"]) == (19, "2")
         held = asyncio.ensure_future(desk.ask(pull_request("T", 0, 1, suspend_ms=30_000)))
         await until(lambda: desk.service.pulls.held.count == 1, "the pull is held")
         desk.confirm()
         assert (await held).code == 0 and (await send).code == 0
+
+
+async def test_an_offset_beyond_the_queue_is_moved_back_also_while_sends_are_under_way_or_the_consumer_would_miss_them(tmp_path: Path) -> None:
+    async with Desk(tmp_path) as desk:
+        desk.lead()
+        for _ in range(5):
+            await desk.ask(send_request("T", b"x"))
+        desk.confirm_at_once = False
+        sends = [asyncio.ensure_future(desk.ask(send_request("T", b"y"))) for _ in range(4)]
+        await until(lambda: desk.store.confirm_offset < desk.store.log_end, "messages are written and not confirmed")
+        moved = await desk.ask(pull_request("T", 0, 8, suspend_ms=20_000))
+        assert (moved.code, moved.ext["nextBeginOffset"], moved.ext["maxOffset"]) == (21, "5", "5")
+        await until(lambda: len(desk.waits) >= 1, "the sends wait")
+        desk.confirm_at_once = True
+        desk.confirm()
+        assert [answer.code for answer in await asyncio.gather(*sends)] == [0] * 4
+        got = await desk.ask(pull_request("T", 0, 5))
+        assert [each.fields.body for each in decode_messages(got.body)] == [b"y"] * 4
+
+
+async def test_a_newer_pull_of_the_same_asker_answers_the_older_and_those_of_others_stay(tmp_path: Path) -> None:
+    async with Desk(tmp_path) as desk:
+        desk.lead()
+        await desk.ask(send_request("T", b"x"))
+        other = pull_request("T", 0, 1, suspend_ms=30_000)
+        other.ext["consumerGroup"] = "other"
+        passed_on = pull_request("T", 0, 1, suspend_ms=30_000)
+        passed_on.ext["regentForwardedFor"] = "10.0.0.9:1"
+        waits = [asyncio.ensure_future(desk.ask(one)) for one in (pull_request("T", 0, 1, suspend_ms=30_000), other, passed_on)]
+        await until(lambda: desk.service.pulls.held.count == 3, "three pulls are held")
+        newer = asyncio.ensure_future(desk.ask(pull_request("T", 0, 1, suspend_ms=30_000)))
+        assert (await waits[0]).code == 19
+        await until(lambda: desk.service.pulls.held.count == 3, "the newer one is held in its place")
+        assert not any(one.done() for one in (newer, *waits[1:]))
+        await desk.ask(send_request("T", b"y"))
+        assert [answer.code for answer in await asyncio.gather(newer, *waits[1:])] == [0, 0, 0]
+
+
+async def test_many_held_pulls_are_woken_in_slices_so_that_others_are_served_between(tmp_path: Path) -> None:
+    count = 3 * LOOKED_AT_TOGETHER_MAX
+    async with Desk(tmp_path) as desk:
+        desk.lead()
+        await desk.ask(send_request("T", b"x"))
+        requests = [pull_request("T", 0, 1, suspend_ms=30_000) for _ in range(count)]
+        for number, request in enumerate(requests):
+            request.ext["consumerGroup"] = f"g{number}"
+        waits = [asyncio.ensure_future(desk.ask(request)) for request in requests]
+        await until(lambda: desk.service.pulls.held.count == count, "all are held")
+        answered = []
+        desk.service.pulls._answer = lambda reader, result: answered.append(reader)  # type: ignore[method-assign]
+        desk.service.pulls.dispatched("T", 0, 2)
+        assert desk.service.pulls.held.count + count - LOOKED_AT_TOGETHER_MAX <= count
+        turns = 0
+        while desk.service.pulls.held.count < count and turns < 100:
+            turns += 1
+            await asyncio.sleep(0)
+        assert turns >= 2 and not answered  # nothing new came: each is held again, a slice in each turn
+        for wait in waits:
+            wait.cancel()
 
 
 async def test_an_offset_is_committed_on_the_way(tmp_path: Path) -> None:

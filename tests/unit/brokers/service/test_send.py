@@ -7,8 +7,9 @@ import pytest
 
 from brokers.log.disk_space import full_remark
 from brokers.log.flush_queue import Flushed
-from brokers.log.records import decode_messages
+from brokers.log.records import BODY_BYTES_MAX, decode_messages
 from brokers.replica.waiters import Confirmation
+from brokers.service.send import WAITING_BYTES_MAX
 from brokers.service.table_files import TableFiles
 from tests.support.brokers import pull_request, send_request, until
 from tests.support.client_service import Desk
@@ -213,3 +214,26 @@ async def test_stored_but_not_everywhere_in_time_says_where_and_what_is_missing(
         answer = await waiting
         assert answer.code == code and answer.ext["queueOffset"] == "0"
         assert (answer.remark is None) == (code != 14)
+
+
+async def test_first_sends_that_wait_for_the_members_count_as_sends_that_wait_and_too_long_ones_do_not_wait(tmp_path: Path) -> None:
+    async with Desk(tmp_path) as desk:
+        desk.lead()
+        asked, go_on = [], asyncio.Event()
+
+        async def create(send: object) -> None:
+            asked.append(send)
+            await go_on.wait()
+
+        desk.service.sends._create_topic = create  # a member that takes its time
+        too_long = await desk.ask(send_request("fresh", bytes(BODY_BYTES_MAX + 1)))
+        assert too_long.code == 13 and not asked
+        waits = [asyncio.ensure_future(desk.ask(send_request("fresh", bytes(1_000)))) for _ in range(3)]
+        await until(lambda: len(asked) == 3, "three sends wait for their topic")
+        assert (desk.service.sends.waiting, desk.service.sends._waiting_bytes) == (3, 3_000)
+        desk.service.sends._waiting_bytes += WAITING_BYTES_MAX
+        assert (await desk.ask(send_request("fresh", b"x"))).code == 2 and len(asked) == 3
+        desk.service.sends._waiting_bytes -= WAITING_BYTES_MAX
+        go_on.set()
+        assert {answer.code for answer in await asyncio.gather(*waits)} == {17}
+        assert (desk.service.sends.waiting, desk.service.sends._waiting_bytes) == (0, 0)
