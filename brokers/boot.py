@@ -24,6 +24,8 @@ from brokers.log.checkpoint import ABORT_NAME, content_mark, replace_file
 
 MARKER_NAME = "runMarker"
 MARKER_BYTES_MAX = 4096
+# Written only by a process whose marker was durable before: alone, they were put back after the disk was lost (S15).
+EARLIER_LIFE_NAMES = ("brokerIdentity", "epochFileCheckpoint", "epochFileCheckpoint.bak", "epochFileCheckpointSeen")
 STAT_PATH = Path("/proc/stat")
 BOOT_ID_PATH = Path("/proc/sys/kernel/random/boot_id")
 
@@ -49,11 +51,13 @@ class Boot:
 @dataclass(frozen=True, slots=True)
 class Traces:
     """What a folder tells of its last user. `abort`: it did not end in order; `abort_this_boot`: it began after the
-    machine did. `checkpoint`: content mark of the checkpoint, 0 without one."""
+    machine did. `checkpoint`: content mark of the checkpoint, 0 without one. `earlier_life`: a file of one is there that
+    is only written after the run marker."""
 
     abort: bool = False
     abort_this_boot: bool = False
     checkpoint: int = 0
+    earlier_life: bool = False
 
 
 def machine_boot_id(path: Path = BOOT_ID_PATH) -> str:
@@ -78,9 +82,11 @@ def judge(
 ) -> tuple[bool, str]:
     """Whether written bytes survived since the last run, from its marker and traces: (clean, reason)."""
     if marker is None:
-        if not store_has_data:
+        if not store_has_data and not traces.earlier_life:
             return True, "first_start"
-        return _by_traces(traces) if traces.checkpoint else (False, "no_marker")
+        if traces.checkpoint:
+            return _by_traces(traces)
+        return False, "no_marker" if store_has_data else "identity_without_marker"
     if marker.get("io_error"):
         return False, "io_error"
     flushed, same_boot = marker.get("flushed_exit") is True, bool(boot_id) and marker.get("boot_id") == boot_id
@@ -123,12 +129,13 @@ class BootMarker:
 
     def _traces(self) -> Traces:
         store_dir, started = self.path.parent, machine_boot_s()
+        lived = any((store_dir / name).exists() for name in EARLIER_LIFE_NAMES)
         try:
             begun = (store_dir / ABORT_NAME).stat().st_mtime
         except FileNotFoundError:
-            return Traces(checkpoint=content_mark(store_dir))
+            return Traces(checkpoint=content_mark(store_dir), earlier_life=lived)
         this_boot = started is not None and started < begun <= time.time()
-        return Traces(True, this_boot, content_mark(store_dir))
+        return Traces(True, this_boot, content_mark(store_dir), lived)
 
     def begin(self, boot: Boot) -> None:
         """Mark this run as running; before anything else is written."""

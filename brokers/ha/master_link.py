@@ -92,6 +92,7 @@ class MasterLink:
     def __init__(self, limits: LinkLimits, *, own_id: int, now_ms: int, unjoined: set[int] | None = None) -> None:
         """`unjoined`: slaves whose last link of this mastership ended before they acknowledged anything."""
         self.peer_id: int | None = None
+        self.peer = ""  # the address at the other end, where the shell knows it
         self.learner = False
         self.acked: int | None = None
         self.next_offset = -1
@@ -251,6 +252,10 @@ class MasterLink:
         if now_ms - self._last_read_ms >= self._limits.housekeeping_ms:
             return f"nothing read for {now_ms - self._last_read_ms} ms"
         return None
+
+    def silent_ms(self, *, now_ms: int) -> int:
+        """How long nothing was read from it."""
+        return now_ms - self._last_read_ms
 
     def waiting_ms(self, *, now_ms: int) -> int:
         """How long the slave has left bytes unacknowledged; 0 when it has none or keeps up."""

@@ -37,6 +37,19 @@ class SetTimers:
     relink_grace_ms: int = 1000
 
 
+@dataclass(slots=True)
+class HeldBack:
+    """A joiner the controller refused: not proposed again before `until_ms`, and then alone."""
+
+    until_ms: int
+    pause_ms: int
+
+
+JOINER_PAUSE_MIN_MS, JOINER_PAUSE_MAX_MS = 500, 4_000
+HELD_BACK_MAX = 64
+"""Joiners are linked, and links are bounded: no more are ever held back at once than may be linked."""
+
+
 class SyncSet:
     """Confirmed set ∪ unresolved proposal, for one mastership.
 
@@ -65,6 +78,7 @@ class SyncSet:
         self._min_in_sync = min_in_sync
         self._timers = timers
         self._began_ms = now_ms
+        self._held_back: dict[int, HeldBack] = {}
 
     @property
     def union(self) -> frozenset[int]:
@@ -101,7 +115,8 @@ class SyncSet:
         """The set worth proposing now, or None: it is as it should be, or a proposal is under way.
 
         Never wants fewer than `min_in_sync` members by leaving: below it nothing may be acknowledged
-        anyway, and a member that keeps its place can still be elected.
+        anyway, and a member that keeps its place can still be elected. A joiner that was refused is proposed
+        alone, so that nobody else's leaving or joining waits for it (S16).
         """
         if self.proposal is not None:
             return None
@@ -110,12 +125,17 @@ class SyncSet:
             for broker_id, slave in slaves.items()
             if broker_id not in self.confirmed and self._may_join(slave, confirm_offset, epoch_start)
         }
-        wanted = self.confirmed | joining
+        fresh = joining - self._held_back.keys()
+        wanted = self.confirmed | fresh
         for member in sorted(self.confirmed):
             is_learner = member in slaves and slaves[member].learner  # configured so since it joined
             if len(wanted) > self._min_in_sync and (is_learner or self._lost(member, slaves, now_ms)):
                 wanted -= {member}
-        return wanted if wanted != self.confirmed else None
+        if wanted != self.confirmed:
+            return wanted
+        again = [one for one in joining - fresh if now_ms >= self._held_back[one].until_ms]
+        longest = min(again, key=lambda one: (self._held_back[one].until_ms, one), default=None)
+        return None if longest is None else self.confirmed | {longest}
 
     def _may_join(self, slave: SlaveFacts, confirm_offset: int, epoch_start: int) -> bool:
         """S4: acknowledged up to the confirm offset, and into the present epoch."""
@@ -158,12 +178,27 @@ class SyncSet:
         self.confirmed, self.set_epoch = frozenset(members) | {self.own_id}, set_epoch
         if self.proposal and set_epoch > self.proposal.base_set_epoch:
             self.proposal = None
+        for member in self.confirmed:
+            self._held_back.pop(member, None)
         return True
 
-    def refused(self, token: int) -> None:
-        """A definite refusal of this very proposal: it will never be accepted."""
-        if self.proposal and self.proposal.token == token:
-            self.proposal = None
+    def refused(self, token: int, unfit_at_ms: int | None = None) -> None:
+        """A definite refusal of this very proposal: it will never be accepted. `unfit_at_ms`: the time now, when perhaps
+        who was to join is to blame (unknown to the controller, not alive for it); of several each is tried alone next."""
+        proposal = self.proposal
+        if proposal is None or proposal.token != token:
+            return
+        self.proposal = None
+        joiners = proposal.members - self.confirmed
+        for joiner in () if unfit_at_ms is None else joiners:
+            self._hold_back(joiner, unfit_at_ms, is_alone=len(joiners) == 1)
+
+    def _hold_back(self, joiner: int, now_ms: int, *, is_alone: bool) -> None:
+        if joiner not in self._held_back and len(self._held_back) >= HELD_BACK_MAX:
+            self._held_back.pop(min(self._held_back, key=lambda one: self._held_back[one].until_ms))
+        held = self._held_back.setdefault(joiner, HeldBack(now_ms, JOINER_PAUSE_MIN_MS))
+        if is_alone:
+            held.until_ms, held.pause_ms = now_ms + held.pause_ms, min(2 * held.pause_ms, JOINER_PAUSE_MAX_MS)
 
 
 def count_mode_candidate(log_end: int, acked: Iterable[int], in_sync_replicas: int) -> int | None:

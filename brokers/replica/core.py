@@ -162,7 +162,8 @@ class ReplicaCore:
 
     # -- links ------------------------------------------------------------------------------------
 
-    def link_opened(self, link_id: int, *, outbound: bool, now_ms: int) -> list[Effect]:
+    def link_opened(self, link_id: int, *, outbound: bool, now_ms: int, peer: str = "") -> list[Effect]:
+        """`peer`: the address at the other end, "host:port"; empty: not known."""
         self._now_ms = now_ms
         if outbound and self._roles.slave is not None:
             return self._roles.slave.link_opened(link_id, now_ms)
@@ -172,7 +173,7 @@ class ReplicaCore:
             return [CloseLink(link_id, f"not the master, role {self.role.value}")]
         if len(self._roles.master.links) >= self.config.links_max:
             return [CloseLink(link_id, f"more than {self.config.links_max} links")]
-        return self._roles.master.link_opened(link_id, now_ms)
+        return self._roles.master.link_opened(link_id, now_ms, peer)
 
     def link_data(self, link_id: int, data: bytes | memoryview, now_ms: int) -> list[Effect]:
         """Bytes of a peer. Bytes of a link closed meanwhile are ignored."""

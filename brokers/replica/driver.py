@@ -164,7 +164,7 @@ class ReplicaDriver:
 
     def on_opened(self, link_id: int, *, outbound: bool) -> None:
         self._outbound = link_id if outbound else self._outbound
-        self._step(partial(self.core.link_opened, link_id, outbound=outbound))
+        self._step(partial(self.core.link_opened, link_id, outbound=outbound, peer=self._transport.peer(link_id)))
 
     def on_data(self, link_id: int, data: memoryview) -> None:
         self._step(self.core.link_data, link_id, data)

@@ -12,16 +12,11 @@ from collections.abc import Iterable, Iterator
 from brokers.ha.frames import ProtocolError
 from brokers.ha.master_link import MasterLink, SlaveIntroduced
 from brokers.ha.sync_set import SlaveFacts, SyncSet, count_mode_candidate
+from brokers.replica.admission import Admission, keeps_its_place
 from brokers.replica.config import ReplicaConfig
 from brokers.replica.effects import (
-    AskController,
-    CloseLink,
-    Effect,
-    ProposeSyncSet,
-    ReportEvent,
-    SendBytes,
-    SendRange,
-)
+    AskController, CloseLink, Effect, ProposeSyncSet, ReportEvent, SendBytes, SendRange,
+)  # fmt: skip
 from brokers.replica.replica_log import ReplicaLog
 
 CODE_ACCEPTED = 0
@@ -29,29 +24,20 @@ CODE_ACCEPTED = 0
 CODES_DEFINITE = frozenset({2003, 2006})
 # Refusals that leave open whether an earlier attempt was accepted, unless the set epoch is told.
 CODES_OF_STATE = frozenset({2000, 2001, 2002, 2013})
+LINKED_ONCE_MAX = 1_024
 
 
 class MasterRole:
     """Invariants: acknowledgements come from `links` only; one link per slave id."""
 
     def __init__(
-        self,
-        config: ReplicaConfig,
-        log: ReplicaLog,
-        *,
-        broker_id: int,
-        epoch: int,
-        members: tuple[int, ...],
-        set_epoch: int,
-        tokens: Iterator[int],
-        now_ms: int,
-    ) -> None:
+        self, config: ReplicaConfig, log: ReplicaLog, *, broker_id: int, epoch: int, members: tuple[int, ...],
+        set_epoch: int, tokens: Iterator[int], now_ms: int, admission: Admission | None = None,
+    ) -> None:  # fmt: skip
         self.epoch = epoch
         self.links: dict[int, MasterLink] = {}
         minimum, timers = config.min_in_sync_replicas, config.set_timers()
-        self.sync = SyncSet(
-            broker_id, members, set_epoch, min_in_sync=minimum, timers=timers, now_ms=now_ms
-        )
+        self.sync = SyncSet(broker_id, members, set_epoch, min_in_sync=minimum, timers=timers, now_ms=now_ms)
         self._config = config
         self._mode = config.ack_mode()
         self._log = log
@@ -63,6 +49,8 @@ class MasterRole:
         self._first_acknowledged = False
         self._keeping_up: set[int] = set()
         self._unjoined: set[int] = set()
+        self._admission = admission or Admission()
+        self._ask_at_ms = now_ms
 
     def begin(self, now_ms: int) -> list[Effect]:
         """After the epoch entry is durable: what a set of one already confirms."""
@@ -70,8 +58,9 @@ class MasterRole:
 
     # -- links ------------------------------------------------------------------------------------
 
-    def link_opened(self, link_id: int, now_ms: int) -> list[Effect]:
-        self.links[link_id] = MasterLink(self._limits, own_id=self._broker_id, now_ms=now_ms, unjoined=self._unjoined)
+    def link_opened(self, link_id: int, now_ms: int, peer: str = "") -> list[Effect]:
+        link = MasterLink(self._limits, own_id=self._broker_id, now_ms=now_ms, unjoined=self._unjoined)
+        self.links[link_id], link.peer = link, peer
         return []
 
     def link_data(self, link_id: int, data: bytes | memoryview, now_ms: int) -> list[Effect]:
@@ -80,22 +69,50 @@ class MasterRole:
         try:
             for event in link.receive_data(data, self._log.view(), now_ms=now_ms):
                 if isinstance(event, SlaveIntroduced):
-                    effects += self._introduced(link_id, event)
+                    effects += self._introduced(link_id, event, now_ms)
             effects += self._reckon(now_ms)
-            effects += self._pump(link_id, now_ms)
+            effects += self._pump(link_id, now_ms) if link_id in self.links else []
         except ProtocolError as error:
             last_word: list[Effect] = [SendBytes(link_id, error.last_word)] if error.last_word else []
             return effects + last_word + self.drop(link_id, str(error)) + self._reckon(now_ms)
         return effects
 
-    def _introduced(self, link_id: int, slave: SlaveIntroduced) -> list[Effect]:
+    def _introduced(self, link_id: int, slave: SlaveIntroduced, now_ms: int) -> list[Effect]:
+        """Nobody is answered who is not registered; a living link is not pushed out by another one under its id."""
+        peer = self.links[link_id].peer
+        refusal = self._admission.refusal(slave.broker_id, peer, self.sync.union)
+        others = [key for key, one in self.links.items() if one.peer_id == slave.broker_id and key != link_id]
+        if any(keeps_its_place(self.links[key], now_ms, self._config.ha_heartbeat_ms) for key in others):
+            refusal = refusal or f"replica {slave.broker_id} has a link that lives"
+        if refusal is not None:
+            self.links[link_id].peer_id = None
+            if not others:
+                self._unjoined.discard(slave.broker_id)
+            return [*self._ask_who(now_ms), *self.drop(link_id, refusal)]
         effects: list[Effect] = []
-        for other_id in [key for key, link in self.links.items() if link.peer_id == slave.broker_id]:
-            if other_id != link_id:
-                effects += self.drop(other_id, "the slave opened a newer link")
-        self.sync.linked_once.add(slave.broker_id)
+        for other_id in others:
+            effects += self.drop(other_id, "the slave opened a newer link")
+        if len(self.sync.linked_once) < LINKED_ONCE_MAX:  # of ids nobody could check, under a Java controller
+            self.sync.linked_once.add(slave.broker_id)
         up = {"peer_broker_id": slave.broker_id, "direction": "inbound"}
         return [*effects, SendBytes(link_id, slave.reply), ReportEvent("HaLinkUp", up)]
+
+    def _ask_who(self, now_ms: int) -> list[Effect]:
+        """Somebody may have registered a moment ago."""
+        if now_ms < self._ask_at_ms:
+            return []
+        self._ask_at_ms = now_ms + self._config.ask_controller_ms
+        return [AskController(elect=False)]
+
+    def part_with_unregistered(self, now_ms: int) -> list[Effect]:
+        """A replica that was cleaned while its process lives is linked no longer (S16)."""
+        gone = [
+            (link_id, one.peer_id)
+            for link_id, one in self.links.items()
+            if one.peer_id is not None and not self._admission.is_known(one.peer_id, self.sync.union)
+        ]
+        effects = [item for key, peer in gone for item in self.drop(key, f"replica {peer} is registered no longer")]
+        return effects + self._reckon(now_ms) if gone else []
 
     def link_closed(self, link_id: int, reason: str, now_ms: int) -> list[Effect]:
         return self._forget(link_id, reason) + self._reckon(now_ms)
@@ -167,11 +184,7 @@ class MasterRole:
 
     def _slaves(self, now_ms: int) -> dict[int, SlaveFacts]:
         return {
-            link.peer_id: SlaveFacts(
-                -1 if link.acked is None else link.acked,
-                link.waiting_ms(now_ms=now_ms),
-                link.learner,
-            )
+            link.peer_id: SlaveFacts(-1 if link.acked is None else link.acked, link.waiting_ms(now_ms=now_ms), link.learner)
             for link in self.links.values()
             if link.peer_id is not None
         }
@@ -179,12 +192,8 @@ class MasterRole:
     def _adjust_set(self, now_ms: int) -> list[Effect]:
         if self.sync.proposal is not None or now_ms < self._propose_after_ms:
             return []
-        wanted = self.sync.wanted(
-            self._slaves(now_ms),
-            confirm_offset=self._log.confirm_offset,
-            epoch_start=self._log.epochs.newest_start,
-            now_ms=now_ms,
-        )
+        confirm, start = self._log.confirm_offset, self._log.epochs.newest_start
+        wanted = self.sync.wanted(self._slaves(now_ms), confirm_offset=confirm, epoch_start=start, now_ms=now_ms)
         if wanted is None:
             return []
         self.sync.propose(next(self._tokens), wanted)
@@ -219,12 +228,7 @@ class MasterRole:
         return effects
 
     def alter_result(
-        self,
-        token: int,
-        code: int | None,
-        members: tuple[int, ...] | None,
-        set_epoch: int | None,
-        now_ms: int,
+        self, token: int, code: int | None, members: tuple[int, ...] | None, set_epoch: int | None, now_ms: int
     ) -> list[Effect]:
         """The answer to a proposal, or None for none. Only a definite one resolves it (S3)."""
         effects: list[Effect] = []
@@ -234,9 +238,8 @@ class MasterRole:
                 members = proposal.members if members is None else members
                 effects.append(self._set_event("SyncStateSetAccepted", members, set_epoch, code))
             elif code is not None and self._refuses_for_good(code, members, set_epoch):
-                refused = self._set_event
-                effects.append(refused("SyncStateSetRefused", proposal.members, set_epoch or -1, code))
-                self.sync.refused(token)
+                effects.append(self._set_event("SyncStateSetRefused", proposal.members, set_epoch or -1, code))
+                self.sync.refused(token, now_ms if code in CODES_DEFINITE else None)
                 self._propose_after_ms = now_ms + self._config.propose_retry_ms
             elif code in CODES_OF_STATE:
                 effects.append(AskController(elect=False))
@@ -245,9 +248,7 @@ class MasterRole:
             effects += self._learn(members, set_epoch)
         return effects + self._reckon(now_ms)
 
-    def _refuses_for_good(
-        self, code: int, members: tuple[int, ...] | None, set_epoch: int | None
-    ) -> bool:
+    def _refuses_for_good(self, code: int, members: tuple[int, ...] | None, set_epoch: int | None) -> bool:
         """No attempt of this proposal was or will be accepted, or the set it made is told."""
         if code in CODES_DEFINITE:
             return True
@@ -288,8 +289,7 @@ class MasterRole:
             return [ReportEvent("SlaveCaughtUp", fields)]
         if waiting_ms > self._config.ack_wait_shrink_ms and link.peer_id in self._keeping_up:
             self._keeping_up.discard(link.peer_id)
-            lag_bytes = self._log.end_offset - link.acked
-            fields = {"slave_broker_id": link.peer_id, "lag_bytes": lag_bytes}
+            fields = {"slave_broker_id": link.peer_id, "lag_bytes": self._log.end_offset - link.acked}
             return [ReportEvent("SlaveFellBehind", fields)]
         return []
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from itertools import count
 
+from brokers.replica.admission import Admission
 from brokers.replica.config import ReplicaConfig
 from brokers.replica.effects import (
     AbortWaiters,
@@ -45,6 +46,7 @@ class RoleTransitions:
         self.replicas: dict[int, str] = {}
         self._config = config
         self._log = log
+        self._admission = Admission()
         self._members: tuple[int, ...] = ()
         self._set_epoch = 0
         self._promotion: RoleNotice | None = None  # waiting for the cut of an incomplete record
@@ -101,7 +103,7 @@ class RoleTransitions:
         self._note_members(notice)
         self.master_address = notice.master_address or self.master_address
         if self.master is not None and notice.members is not None and notice.set_epoch is not None:
-            return self.master.learn_set(notice.members, notice.set_epoch, now_ms)
+            return self.master.learn_set(notice.members, notice.set_epoch, now_ms) + self.master.part_with_unregistered(now_ms)
         if self.slave is None:
             return []
         if not notice.regent_master:
@@ -117,6 +119,7 @@ class RoleTransitions:
     def _note_members(self, notice: RoleNotice) -> None:
         if notice.replicas:
             self.replicas = dict(notice.replicas)
+            self._admission.learn(self.replicas)
         if notice.members is not None and (notice.set_epoch or 0) >= self._set_epoch:
             self._members = tuple(sorted(notice.members))
             self._set_epoch = notice.set_epoch or 0
@@ -165,6 +168,7 @@ class RoleTransitions:
             set_epoch=notice.set_epoch,
             tokens=self._tokens,
             now_ms=now_ms,
+            admission=self._admission,
         )
         return effects + self._role_effects(notice.source) + self.master.begin(now_ms)
 

@@ -147,3 +147,17 @@ def test_the_time_of_the_machines_start_is_known_or_not(tmp_path: Path) -> None:
     assert machine_boot_s(tmp_path / "none") is None
     (tmp_path / "stat").write_text("cpu 1 2\n")
     assert machine_boot_s(tmp_path / "stat") is None
+
+
+@pytest.mark.parametrize("name", ["brokerIdentity", "epochFileCheckpoint", "epochFileCheckpointSeen"])
+def test_a_folder_with_a_trace_of_an_earlier_life_and_no_marker_is_no_first_start(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_text("put back after the disk was lost")
+    boot = begin(BootMarker(tmp_path), False, "boot-1")
+    assert (boot.clean, boot.reason) == (False, "identity_without_marker")
+    assert not begin(BootMarker(tmp_path), False, "boot-1").clean  # a kill before it caught up washes nothing off
+
+
+def test_a_first_start_killed_behind_its_identity_is_clean(tmp_path: Path) -> None:
+    begin(BootMarker(tmp_path), False, "boot-1")
+    (tmp_path / "brokerIdentity").write_text("c#a#1")
+    assert begin(BootMarker(tmp_path), False, "boot-1").clean

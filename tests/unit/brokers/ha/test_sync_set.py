@@ -187,3 +187,45 @@ def test_a_promise_never_outruns_any_possible_member(first, story, acked) -> Non
         for group in possible:
             for member in group - {1}:
                 assert candidate is None or candidate <= acked[member]
+
+
+def refuse(sync: SyncSet, members: frozenset | None, now_ms: int) -> None:
+    assert members is not None
+    sync.propose(now_ms, members)
+    sync.refused(now_ms, unfit_at_ms=now_ms)
+
+
+def test_a_member_leaves_alone_after_a_joiner_was_refused() -> None:
+    sync = sync_set(1, 2, 3)
+    sync.linked_once.add(3)
+    slaves = {2: KEEPS_UP, 4: KEEPS_UP}
+    assert wanted(sync, slaves, 5_000) == {1, 2, 4}
+    refuse(sync, frozenset({1, 2, 4}), 5_000)
+    assert wanted(sync, slaves, 5_000) == {1, 2}
+    assert wanted(sync, slaves, 60_000) == {1, 2}  # however long: the leaving goes first
+
+
+def test_a_refused_joiner_pauses_longer_each_time_and_is_not_forgotten() -> None:
+    sync, slaves, now_ms, pauses = sync_set(1, 2), {2: KEEPS_UP, 3: KEEPS_UP}, 0, []
+    for _ in range(6):
+        refuse(sync, wanted(sync, slaves, now_ms), now_ms)
+        pauses.append(next(ms for ms in range(0, 10_000, 100) if wanted(sync, slaves, now_ms + ms)))
+        now_ms += pauses[-1]
+    assert pauses == [500, 1_000, 2_000, 4_000, 4_000, 4_000]
+
+
+def test_of_several_refused_joiners_the_fit_one_joins_at_once() -> None:
+    sync, slaves = sync_set(1, 2), {2: KEEPS_UP, 3: KEEPS_UP, 4: KEEPS_UP}
+    refuse(sync, frozenset({1, 2, 3, 4}), 0)
+    refuse(sync, wanted(sync, slaves, 0), 0)
+    second = wanted(sync, slaves, 0)
+    assert second == {1, 2, 4}
+    sync.propose(9, second)
+    sync.learn(second, 8)
+    assert wanted(sync, slaves, 0) is None
+
+
+def test_who_was_not_refused_joins_beside_those_that_were() -> None:
+    sync = sync_set(1, 2)
+    refuse(sync, frozenset({1, 2, 3}), 0)
+    assert wanted(sync, {2: KEEPS_UP, 3: KEEPS_UP, 5: KEEPS_UP}, 1) == {1, 2, 5}

@@ -199,7 +199,7 @@ def test_after_a_refusal_the_next_proposal_waits_and_is_a_new_command() -> None:
     first = grown(world)
     world.answer(1, 2006)
     assert world.nodes[1].proposals == [first]
-    world.advance(250)
+    world.advance(600)
     (_, second) = world.nodes[1].proposals
     assert second.members == (1, 2, 3) and second.token != first.token
     assert world.nodes[1].reported("SyncStateSetRefused") == [
@@ -211,7 +211,7 @@ def test_an_answer_to_an_older_proposal_changes_nothing() -> None:
     world = trio()
     first = grown(world)
     world.answer(1, 2006)
-    world.advance(250)
+    world.advance(600)
     node = world.nodes[1]
     effects = node.core.on_alter_result(first.token, 2006, None, None, None, world.now_ms)
     assert effects == []
@@ -586,7 +586,7 @@ def test_a_second_link_of_a_slave_replaces_the_first() -> None:
     world.cut_link(old, tell=False)  # half-open: the master has not noticed
     node = world.nodes[2]
     world.perform(node, node.core.link_closed(old, "reset", world.now_ms))
-    world.advance(100)
+    world.advance(2_500)  # it is taken for alive until it was silent for a heartbeat and a half
     assert any("newer link" in item.reason for item in world.nodes[1].of_kind(fx.CloseLink))
     assert world.write(1) == confirm_of(world, 1)
 

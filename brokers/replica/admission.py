@@ -1,0 +1,55 @@
+"""Whose HA links a master takes (design S16).
+
+Responsible for: which ids are registered in this set, from which hosts they came, whether a second link may take the place
+of the first. Refuses to know: packets, acknowledgements, sockets.
+
+Without authentication a host is the only proof there is: whoever shares the host of a replica may still speak for it while
+it has no living link, and so may anybody for a replica that was never seen at the host it registered (NAT, several addresses).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+from brokers.ha.master_link import MasterLink
+
+ALIVE_HEARTBEATS = 1.5
+"""A link that spoke within this many heartbeats is not pushed out by another one under the same id."""
+
+
+class Admission:
+    """Remembers, for as long as the process lives, which registered replicas came from the host they registered."""
+
+    def __init__(self) -> None:
+        self.registered: Mapping[int, str] = {}
+        self._at_home: dict[int, str] = {}
+
+    def learn(self, registered: Mapping[int, str]) -> None:
+        """Ids and addresses the controller told; empty: it does not tell (a Java controller)."""
+        if registered:
+            self.registered = dict(registered)
+            self._at_home = {one: host for one, host in self._at_home.items() if host == _host(self.registered.get(one, ""))}
+
+    def is_known(self, broker_id: int, members: Collection[int]) -> bool:
+        """Registered, or in the set, or nobody tells who is registered."""
+        return not self.registered or broker_id in self.registered or broker_id in members
+
+    def refusal(self, broker_id: int, peer: str, members: Collection[int]) -> str | None:
+        """Why no handshake under this id is answered to that address ("host:port", empty: not known); None when it is."""
+        if not self.is_known(broker_id, members):
+            return f"no replica {broker_id} is registered in this set"
+        host = _host(peer)
+        if host and host == _host(self.registered.get(broker_id, "")):
+            self._at_home[broker_id] = host
+            return None
+        home = self._at_home.get(broker_id)
+        return f"replica {broker_id} links from {home}, not from {host}" if home and host else None
+
+
+def keeps_its_place(first: MasterLink, now_ms: int, heartbeat_ms: int) -> bool:
+    """Whether a link under the id of another one, which acknowledges and speaks, has to wait until that one is silent."""
+    return first.acked is not None and first.silent_ms(now_ms=now_ms) < ALIVE_HEARTBEATS * heartbeat_ms
+
+
+def _host(address: str) -> str:
+    return address.rpartition(":")[0].strip("[]")
