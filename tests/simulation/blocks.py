@@ -119,6 +119,11 @@ class SmallFiles:
         self._names[to] = inode
         self._renames.append((to, inode))
 
+    def remove(self, name: str) -> None:
+        """Gone at once and for good, if it was there."""
+        self._names.pop(name, None)
+        self._stable_names.pop(name, None)
+
     def sync_folder(self) -> None:
         self._moved()
         self._stable_names.update(self._renames)

@@ -103,6 +103,8 @@ class BrokerNode:
         if self.clean and report.missing_bytes:
             self.clean, why = False, "log_is_short"
             disk.distrusted = True
+        if self.clean and disk.epochs_from_backup:
+            self.clean, why = False, "epochs_from_backup"
         disk.trusted_end = None
         if not self.clean:
             disk.trusted_end = disk.whole_below(report.durable_end if known is None else min(known, report.durable_end))
@@ -131,6 +133,7 @@ class BrokerNode:
     def lose_power(self) -> None:
         self.stop(silent=True)
         lost = self.disk.lose_power(self.world)
+        self.cluster.checkers.lost_by_accident(self)
         self.world.count("disk.unflushed_bytes_lost", lost)
 
     def power_cut(self) -> None:
@@ -190,6 +193,7 @@ class BrokerNode:
         core = ReplicaCore(
             ReplicaConfig(
                 file_bytes=FILE_BYTES, batch_bytes=1_500, unacked_bytes_max=16_384, all_ack=not self.cluster.shape.count_mode,
+                min_in_sync_replicas=self.cluster.shape.min_in_sync,
             ),
             broker_id=broker_id,
             incarnation=self.incarnation,

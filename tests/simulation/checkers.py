@@ -17,8 +17,9 @@ from brokers.ha.patience import SILENT_HEARTBEATS
 from brokers.ha.slave_link import MASTER_BEGINS_LATER, SlaveState
 from events.changes import SyncStateSetAltered
 from events.commands import ElectMaster, RegisterBroker
-from events.outcomes import LABEL_AT_RISK, LABEL_REPEAT
+from events.outcomes import LABEL_AT_RISK, LABEL_DESIGNATED, LABEL_REPEAT, LABEL_UNCLEAN
 from processors.state import BrokerSet, check_invariants
+from tests.simulation.holders import Holders
 from tests.simulation.ledger import Ledger
 from tests.simulation.world import InvariantBroken
 
@@ -55,8 +56,10 @@ class Checkers:
     """
     All checks of one world.
 
-    `at_risk`: the log itself says that data may be lost, or brokers in count mode do (S2); what was acknowledged may
-    be gone then. One mastership per epoch, growing epochs and equal logs in the end are promised all the same.
+    `lenient`: brokers in count mode promise less (S2); what was acknowledged may be gone then. One mastership per
+    epoch, growing epochs and equal logs in the end are promised all the same. In strict worlds a loss is excused
+    message by message: when every holder of it lost it by an accident, or an operator chose an unclean master. In
+    others an election at risk still makes the rest of the world lenient.
     """
 
     def __init__(self, cluster: Cluster) -> None:
@@ -64,7 +67,9 @@ class Checkers:
         self.world = cluster.world
         self.acked: list[Acknowledged] = []
         self.ledger = Ledger(cluster)
-        self.at_risk = cluster.shape.count_mode
+        self.holders = Holders(cluster)
+        self.lenient = cluster.shape.count_mode
+        self._unclean_choice = -1
         self.published_offset = -1
         self._digests: dict[int, bytes] = {}
         self._masters: dict[int, tuple[str, int]] = {}
@@ -101,14 +106,21 @@ class Checkers:
         problems = check_invariants(node.folder.state)
         if problems:
             raise InvariantBroken(f"offset {applied.offset}: {problems}")
-        if LABEL_AT_RISK in outcome.labels and outcome.accepted and outcome.broker_name == self.cluster.set_name:
-            self.at_risk = True
         broker_set = node.folder.state.sets.get(self.cluster.set_name)
         if broker_set is not None:
+            if LABEL_AT_RISK in outcome.labels and outcome.accepted and outcome.broker_name == self.cluster.set_name:
+                self._elected_at_risk(outcome, broker_set.master_epoch)
             epochs = (broker_set.master_epoch, broker_set.sync_state_set_epoch)
             if epochs[0] < self._set_epochs[0] or epochs[1] < self._set_epochs[1]:
                 raise InvariantBroken(f"offset {applied.offset}: epochs fell from {self._set_epochs} to {epochs}")
             self._set_epochs = epochs
+
+    def _elected_at_risk(self, outcome: Outcome, epoch: int) -> None:
+        """In strict worlds the label excuses nothing; an operator who chose so does (what the chosen one lacks is given up when it leads)."""
+        self.world.count("set.elected_at_risk")
+        self.lenient |= not self.cluster.shape.strict
+        if LABEL_REPEAT not in outcome.labels and {LABEL_DESIGNATED, LABEL_UNCLEAN} & set(outcome.labels):
+            self._unclean_choice = epoch
 
     def _decided_once(self, applied: Applied) -> None:
         """D5, D6: one decision per command id, by the leader of the term; repeats get the first outcome."""
@@ -160,14 +172,14 @@ class Checkers:
     def _joined_whole(self, outcome: Outcome) -> None:
         """S4: whoever joins holds everything that was acknowledged."""
         joined = [one for change in outcome.changes if isinstance(change, SyncStateSetAltered) for one in change.joined]
-        if not joined or self.at_risk or outcome.broker_name != self.cluster.set_name:
+        if not joined or self.lenient or outcome.broker_name != self.cluster.set_name:
             return
         for node in self.cluster.brokers:
             disk = node.disk
             if disk.identity is None or disk.distrusted or disk.identity.broker_id not in joined:
                 continue
             for message in self.acked:
-                if not self._holds(node, message):
+                if not self._holds(node, message) and not self._excused(message):
                     raise InvariantBroken(f"{node.name} joins the set without the message at {message.offset}")
 
     def _awaited(self, known: BrokerSet | None) -> None:
@@ -215,22 +227,27 @@ class Checkers:
             raise InvariantBroken(f"{node.name} acknowledges in epoch {epoch}, whose master is {known}")
         message = Acknowledged(epoch, offset, data, self.world.now_ms)
         self._held_by_all(node, message)
-        if self._newest_master is not None and not self.at_risk:
+        if self._newest_master is not None and not self.lenient:
             newest_epoch, master = self._newest_master
-            if newest_epoch > epoch and not self._holds(master, message):
+            if newest_epoch > epoch and newest_epoch != self._unclean_choice and not self._holds(master, message):
                 raise InvariantBroken(
                     f"{node.name} acknowledges offset {offset} in epoch {epoch}, "
                     f"but {master.name} leads in epoch {newest_epoch} without it"
                 )
         self.acked.append(message)
         self.ledger.acknowledged(data)
+        self.holders.promised(offset, data)
 
     def read(self, client: str, slot: int, data: bytes) -> None:
         """What was read once is what everybody reads there, from whatever master (S1, S10)."""
         self.world.count("message.read")
         known = self._read.setdefault(slot, data)
-        if known != data and not self.at_risk:
-            raise InvariantBroken(f"{client} reads another message in slot {slot} than was read there before")
+        if known != data and not self.lenient:
+            if not self.holders.excuses:
+                raise InvariantBroken(f"{client} reads another message in slot {slot} than was read there before")
+            self._read[slot] = data
+        if known is data or known != data:
+            self.holders.shown(data)
 
     def told(self, client: ClientNode, body: bytes) -> None:
         """A client was told that its message is stored."""
@@ -244,7 +261,7 @@ class Checkers:
     def _held_by_all(self, master: BrokerNode, message: Acknowledged) -> None:
         """S1: every member that lost nothing since has the bytes, also one that is down by now."""
         assert master.core is not None
-        if self.at_risk:
+        if self.lenient:
             return
         for node in self.cluster.brokers:
             trusted = node.disk.identity is not None and not node.disk.distrusted
@@ -268,21 +285,33 @@ class Checkers:
             raise InvariantBroken(f"{node.name} leads in epoch {epoch} before its entry is durable")
         if self._newest_master is None or epoch > self._newest_master[0]:
             self._newest_master = (epoch, node)
-        if self.at_risk:
+        if self.lenient:
             return
+        if epoch == self._unclean_choice:
+            self.holders.chosen_by_an_operator(node)
         for message in self.acked:
-            if message.epoch < epoch and not self._holds(node, message):
+            if message.epoch < epoch and not self._holds(node, message) and not self._excused(message):
                 raise InvariantBroken(
                     f"{node.name} leads in epoch {epoch} without the message at {message.offset}, "
-                    f"acknowledged in epoch {message.epoch}"
+                    f"acknowledged in epoch {message.epoch}; intact on {self.holders.of(message.offset, message.data)}"
                 )
+
+    def _excused(self, message: Acknowledged) -> bool:
+        """Every holder of it lost it by an accident."""
+        return self.holders.excuse(message.offset, message.data)
+
+    def lost_by_accident(self, node: BrokerNode) -> None:
+        """A disk or a machine's power has just gone, or an older copy of the disk came back."""
+        self.holders.took(node)
+        self._confirmed_by[node.name] = min(self._confirmed_by.get(node.name, 0), len(node.disk.log))
 
     def opened(self, node: BrokerNode) -> None:
         """S5: a start that vouches for its log has all that its former life knew to be confirmed."""
         known = self._confirmed_by.get(node.name, 0)
         if not node.clean:
             self._confirmed_by[node.name] = min(known, len(node.disk.log))
-        elif len(node.disk.log) < known and not self.at_risk:
+            self.holders.took(node)  # what lay behind a hole is cut now
+        elif len(node.disk.log) < known and not self.lenient:
             raise InvariantBroken(f"{node.name} vouches for a log that ends at {len(node.disk.log)}, {known} was confirmed")
 
     def truncating(self, node: BrokerNode, effect: TruncateLog) -> None:
@@ -293,7 +322,9 @@ class Checkers:
         self.world.count("slave.begins_anew", anew)
         confirmed = node.disk.dispatched_offset
         self._confirmed_by[node.name] = min(to_offset, self._confirmed_by.get(node.name, 0))
-        if node.core.clean and not self.at_risk and to_offset < confirmed and not anew:
+        if node.disk.distrusted and node.disk.trusted_end is not None:
+            self.holders.untrusted(node, max(to_offset, node.disk.trusted_end))
+        if node.core.clean and not self.lenient and to_offset < confirmed and not anew:
             raise InvariantBroken(f"{node.name} cuts to {to_offset}, its messages below {confirmed} are confirmed")
         for key in self._compared:
             if node.name in key:
@@ -310,7 +341,7 @@ class Checkers:
         core = node.core
         if core is not None and core.role.value != "FENCED" and core.master_epoch < disk.epoch_seen:
             raise InvariantBroken(f"{node.name} acts in epoch {core.master_epoch}, though it knows of {disk.epoch_seen}")
-        if disk.dispatched_offset == self._moved.get(node.name) or self.at_risk:
+        if disk.dispatched_offset == self._moved.get(node.name) or self.lenient:
             return
         self._moved[node.name] = self._confirmed_by[node.name] = disk.dispatched_offset
         for other in self.cluster.brokers:
@@ -383,8 +414,14 @@ class Checkers:
             self._queued(node)
         self.ledger.stored_once(first)
         lost = [message for message in self.acked if not self._holds(first, message)]
-        if lost and not self.at_risk:
-            raise InvariantBroken(f"message at {lost[0].offset} of epoch {lost[0].epoch} is lost")
+        owed = [message for message in lost if not self._excused(message)]
+        if owed and not self.lenient:
+            one = owed[0]
+            holders = self.holders.of(one.offset, one.data)
+            raise InvariantBroken(f"message at {one.offset} of epoch {one.epoch} is lost, and {len(owed) - 1} more; intact holders: {holders}")
+        if not self.cluster.shape.count_mode:
+            self.world.count("message.lost_excused", len(lost))
+            self.world.count("world.strict", self.cluster.shape.strict)
         if self.cluster.shape.count_mode:
             self._count_mode(lost)
 
@@ -409,7 +446,10 @@ class Checkers:
                 raise InvariantBroken(f"{node.name}: slot {slot}: {problem}")
         assert node.core is not None
         known = len(node.disk.log) if node.core.is_master else node.disk.dispatched_offset
-        there = [one.offset for one in self.acked if node.disk.log_min <= one.offset and one.offset + len(one.data) <= known]
+        there = [
+            one.offset for one in self.acked
+            if node.disk.log_min <= one.offset and one.offset + len(one.data) <= known and self._holds(node, one)
+        ]  # fmt: skip
         missing = [offset for offset in there if offset not in slots]
-        if missing and not self.at_risk:
+        if missing and not self.lenient:
             raise InvariantBroken(f"{node.name}: acknowledged messages are in no queue: {missing[:3]}")

@@ -9,6 +9,7 @@ Refuses to know: what opening a store decides, which entry a message gets, what 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from copy import deepcopy
 from dataclasses import replace
 
 from brokers.log import integrity, retention, segments, trimming
@@ -30,6 +31,8 @@ from tests.simulation.sim_queues import SimulatedQueue, SimulatedQueues
 from tests.simulation.world import World
 
 CHECKPOINT, EPOCHS, EPOCH_SEEN = "checkpoint", "epochFileCheckpoint", "epochFileCheckpointSeen"
+EPOCHS_BACKUP = "epochFileCheckpoint.bak"
+IDENTITY, MARKER = "brokerIdentity", "runMarker"
 TOPIC, QUEUE_ID = "simulated", 0
 
 
@@ -81,7 +84,17 @@ class SimulatedDisk:
 
     @property
     def epochs(self) -> str:
-        return (self._files.read(EPOCHS) or b"").decode()
+        return (self._files.read(EPOCHS) or self._files.read(EPOCHS_BACKUP) or b"").decode()
+
+    @property
+    def epochs_from_backup(self) -> bool:
+        """Only the second copy is there."""
+        return self._files.read(EPOCHS) is None and self._files.read(EPOCHS_BACKUP) is not None
+
+    @property
+    def is_intact(self) -> bool:
+        """Nothing was lost that was not copied again, and nothing is about to be."""
+        return not self.distrusted and self.power_in is None and not self.errors_due
 
     @property
     def epoch_seen(self) -> int:
@@ -166,6 +179,7 @@ class SimulatedDisk:
             self._files.replace(EPOCH_SEEN, str(epoch_seen).encode())
         if text != self.epochs:
             self._files.replace(EPOCHS, text.encode())
+            self._files.write(EPOCHS_BACKUP, text.encode())
 
     def _trouble(self) -> None:
         if self.errors_due:
@@ -296,6 +310,27 @@ class SimulatedDisk:
         self.distrusted = True
         return lost
 
-    def wipe(self) -> None:
-        """A new, empty disk."""
+    def wipe(self, *, keep_identity: bool = False) -> None:
+        """A new, empty disk; its owner may have put the identity back."""
+        identity, boot_id = self.identity, self.boot_id
         self.__init__()  # type: ignore[misc]
+        self.boot_id = boot_id
+        self.identity = identity if keep_identity else None
+        self.distrusted = True
+
+    def copy(self) -> SimulatedDisk:
+        """A backup, as `rsync` of a running broker makes it."""
+        self._sync_ends, ends = [], self._sync_ends
+        made = deepcopy(self)
+        self._sync_ends = ends
+        made._blocks.sync(made._blocks.dirty())
+        return made
+
+    def remove(self, name: str) -> None:
+        """Somebody deletes one file of the store folder."""
+        if name == IDENTITY:
+            self.identity = None
+        elif name == MARKER:
+            self.marker = None
+        else:
+            self._files.remove(name)

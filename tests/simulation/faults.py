@@ -2,8 +2,8 @@
 What goes wrong, when, and how much of it at once.
 
 Responsible for: the fault budget. Everything here is something the product promises to survive, so that each
-failure is a bug: any number of kills, pauses, cuts and stalls, but only one destroyed disk at a time, and that
-only while the set is whole.
+failure is a bug: any number of kills, pauses, cuts and stalls. Disks and power: one at a time, and that only while the set
+is whole; in worlds of the literal budget at any time, as long as each acknowledged message keeps another intact holder.
 Refuses to know: what the nodes do about it.
 """
 
@@ -14,6 +14,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from tests.simulation import disk_faults, strays
+from tests.simulation.disk import EPOCH_SEEN, EPOCHS, EPOCHS_BACKUP, MARKER
 from tests.simulation.ghost import Ghosts
 from tests.simulation.mixes import Mix, mix_of
 from tests.simulation.odd_requests import Operator
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from tests.simulation.broker_node import BrokerNode
     from tests.simulation.cluster import Cluster
     from tests.simulation.controller_node import ControllerNode
+    from tests.simulation.disk import SimulatedDisk
     from tests.simulation.world import World
 
 DOWN_MS = (30, 3_000)
@@ -45,6 +47,7 @@ class Faults:
         self.operator.stopped = self.ghosts.stopped = not self.mix.odd
         self.active = True
         self._unseen = False
+        self._copies: dict[str, SimulatedDisk] = {}
         self.kinds = dict(self._all())
         weights = self.mix.weights or {name: self.world.between(0, 3) for name in self.kinds}
         self._drawn = [name for name in self.kinds for _ in range(weights.get(name, 0))] or list(self.kinds)
@@ -83,7 +86,18 @@ class Faults:
             ("restart_slave", self._restart_slave),
             ("poll", self._poll),
             ("lose_sight", self._lose_sight),
+            *(self._of_the_literal_budget() if self.mix.literal else ()),
             *((kind, partial(self.cluster.strays.let_loose, kind)) for kind in strays.KINDS),
+        ]
+
+    def _of_the_literal_budget(self) -> list[tuple[str, Callable[[], None]]]:
+        return [
+            ("identity_alone", self._identity_alone),
+            ("keep_a_copy", self._keep_a_copy),
+            ("older_copy", self._older_copy),
+            ("lose_file", self._lose_file),
+            ("blackout", self._blackout),
+            ("unheard", self._unheard),
         ]
 
     def stop(self) -> None:
@@ -138,6 +152,10 @@ class Faults:
                 return node
         return self.world.chance.choice(self.cluster.controllers)
 
+    def _may_go(self, node: BrokerNode) -> bool:
+        """Whether the budget allows that this disk or its machine's power goes now."""
+        return self.cluster.checkers.holders.may_go(node) if self.mix.literal else self._set_is_whole()
+
     def _set_is_whole(self) -> bool:
         """Every replica up, trusted, and in the set as the log knows it: one disk may be lost."""
         newest = max(self.cluster.controllers, key=lambda node: node.folder.offset)
@@ -189,7 +207,7 @@ class Faults:
 
     def _lose_power(self) -> None:
         node = self._broker()
-        if node.up and self._set_is_whole():
+        if node.up and self._may_go(node):
             self.world.note(f"   power of {node.name}")
             self._did("lose_power")
             node.lose_power()
@@ -210,13 +228,76 @@ class Faults:
 
     def _wipe_disk(self) -> None:
         node = self._broker()
-        if node.up and self._set_is_whole() and self._is_seen(node):
-            self.world.note(f"   disk of {node.name}")
+        if node.up and self._may_go(node) and (self.mix.literal or self._is_seen(node)):
             self._did("wipe_disk")
+            self._lose_disk(node, keep_identity=False)
+
+    def _lose_disk(self, node: BrokerNode, *, keep_identity: bool) -> None:
+        self.world.note(f"   disk of {node.name}{', its identity is put back' if keep_identity else ''}")
+        node.stop()
+        node.disk.wipe(keep_identity=keep_identity)
+        self._disk_changed(node)
+
+    def _disk_changed(self, node: BrokerNode) -> None:
+        self.cluster.checkers.forget_epochs(node.name)
+        self.cluster.checkers.lost_by_accident(node)
+        self._restart_later(node)
+
+    def _identity_alone(self) -> None:
+        """The disk is replaced, and only `brokerIdentity` comes back."""
+        node = self._broker()
+        if node.up and node.disk.identity is not None and self._may_go(node):
+            self._did("identity_alone")
+            self._lose_disk(node, keep_identity=True)
+
+    def _keep_a_copy(self) -> None:
+        node = self._broker()
+        if node.up and node.disk.identity is not None:
+            self._did("keep_a_copy")
+            self._copies[node.name] = node.disk.copy()
+
+    def _older_copy(self) -> None:
+        """A backup is restored, or a volume reverted."""
+        node = self._broker()
+        copy = self._copies.pop(node.name, None)
+        if copy is None or not node.up or copy.identity != node.disk.identity or not self._may_go(node):
+            return
+        self.world.note(f"   {node.name} gets an older copy of its disk")
+        self._did("older_copy")
+        node.stop()
+        copy.boot_id, copy.distrusted = node.disk.boot_id, True
+        node.disk = copy
+        self._disk_changed(node)
+
+    def _lose_file(self) -> None:
+        node = self._broker()
+        if node.up and node.disk.identity is not None and self._may_go(node):
+            name = self.world.chance.choice([MARKER, EPOCHS, EPOCHS_BACKUP, EPOCH_SEEN])
+            self.world.note(f"   {node.name} loses {name}")
+            self._did("lose_file")
             node.stop()
-            node.disk.wipe()
-            self.cluster.checkers.forget_epochs(node.name)
+            node.disk.remove(name)
+            node.disk.distrusted = True
+            self._disk_changed(node)
+
+    def _blackout(self) -> None:
+        """The power of all goes at once. What was flushed somewhere is owed all the same, by comparing all of them."""
+        holders = self.cluster.checkers.holders
+        holders.copied()
+        if not self._set_is_whole():
+            return
+        self.world.note("   power of all")
+        self._did("blackout")
+        for node in self.cluster.brokers:
+            node.lose_power()
             self._restart_later(node)
+
+    def _unheard(self) -> None:
+        """A replica that its master hears and the controllers do not, for longer than any patience."""
+        node = self._broker()
+        self._did("unheard")
+        self.world.note(f"   {node.name} is cut off from the controllers")
+        self._cut_off(node.name, [one.name for one in self.cluster.controllers], UNSEEN_MS)
 
     def _pause(self, node: BrokerNode | ControllerNode) -> None:
         if not node.up or node.paused:
@@ -293,7 +374,7 @@ class Faults:
     def _disk_error(self) -> None:
         """One write is refused. It counts as a lost disk: what was written before cannot be vouched for."""
         node = self._broker()
-        if node.up and self._set_is_whole():
+        if node.up and self._may_go(node):
             self._did("disk_error")
             node.disk.errors_due = 1
 
@@ -305,13 +386,13 @@ class Faults:
 
     def _power_within_write(self) -> None:
         node = self._broker()
-        if node.up and self._set_is_whole():
+        if node.up and self._may_go(node):
             disk_faults.arm(self.world, node)
 
     def _bit_flip(self) -> None:
         """It counts as a lost disk: only a start that reads it finds it."""
         node = self._broker()
-        if node.up and self._set_is_whole() and disk_faults.flip(self.world, node):
+        if node.up and self._may_go(node) and disk_faults.flip(self.world, node):
             self._kill(node, "bit_flip")
 
     def _slow_links(self) -> None:

@@ -15,12 +15,14 @@ EVERY_MS = (150, 1_800)
 @dataclass(frozen=True, slots=True)
 class Mix:
     """How a world is plagued. `weights`: fault kind to how often; empty: drawn by the seed, so that rare
-    combinations meet partners that are frequent somewhere."""
+    combinations meet partners that are frequent somewhere. `literal`: the fault budget is README's own sentence: disks and
+    power go at any time, as long as each acknowledged message keeps another intact holder."""
 
     weights: Mapping[str, int] = field(default_factory=dict)
     every_ms: tuple[int, int] = EVERY_MS
     stall_one_in: int | None = None
     odd: bool = True
+    literal: bool = False
 
 
 MIXES: tuple[Mix, ...] = (

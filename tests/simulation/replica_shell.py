@@ -16,6 +16,7 @@ from brokers.ha.epochs import EpochHistory
 from brokers.log.errors import DiskFull, LogError
 from brokers.replica import effects as fx
 from brokers.replica.core import ReplicaCore
+from brokers.replica.durable_acks import DurableAcks
 from brokers.replica.hooks import command_id
 from brokers.replica.store_port import cut
 from brokers.replica.waiters import Confirmation, ConfirmWaiters
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
 Waiter = Callable[[Confirmation], None]
 DOWN_MS = (30, 3_000)
+SYNC_USUAL_MS = (1, 8)
 PARTINGS = (fx.CloseLink, fx.AbortWaiters, fx.ReportEvent)
 HARMLESS = (*PARTINGS, fx.WriteEpochs, fx.ConfirmMoved)
 """What the driver still does of a list whose disk effect failed, and of one for which there was no room."""
@@ -45,6 +47,8 @@ class ReplicaShell:
         self._waiters: ConfirmWaiters[Waiter] = ConfirmWaiters(lambda waiter, how: waiter(how))
         self._grown_to: int | None = None
         self._queue: deque[fx.Effect] = deque()
+        self._acks = DurableAcks(self._flush, self._send) if self.cluster.shape.sync_flush else None
+        self._outbound = 0  # the link to the master
 
     # -- steps -------------------------------------------------------------------------------------
 
@@ -142,6 +146,7 @@ class ReplicaShell:
         self._next_link += 1
         link_id = self._next_link
         self._links[link_id] = end
+        self._outbound = link_id if outbound else self._outbound
         end.listen(
             lambda data: self.step(lambda core: core.link_data(link_id, data, self.world.now_ms)),
             lambda reason: self._link_closed(link_id, reason),
@@ -163,9 +168,19 @@ class ReplicaShell:
     # -- effects -----------------------------------------------------------------------------------
 
     def _do_SendBytes(self, effect: fx.SendBytes) -> None:
-        end = self._links.get(effect.link_id)
+        if self._acks is not None and effect.link_id == self._outbound:
+            self._acks.send(effect.link_id, effect.data, self.disk.log_end)
+        else:
+            self._send(effect.link_id, effect.data)
+
+    def _send(self, link_id: int, data: bytes) -> None:
+        end = self._links.get(link_id) if self._alive() else None
         if end is not None:
-            end.send(effect.data, "ha." + self._packet(end, effect.data))
+            end.send(data, "ha." + self._packet(end, data))
+
+    def _flush(self, end_offset: int, told: Callable[[bool], None]) -> None:
+        end = self.disk.begin_sync(lambda flushed: told(flushed >= end_offset))
+        self.node.later(self.disk.slow_ms + self.world.between(*SYNC_USUAL_MS), end)
 
     def _do_SendRange(self, effect: fx.SendRange) -> None:
         end = self._links.get(effect.link_id)

@@ -77,8 +77,7 @@ def _settle(world: World, cluster: Cluster) -> None:
     world.count("world.healed")
     world.count("heal_ms", world.now_ms - begun)
     cluster.checkers.final()
-    if cluster.checkers.at_risk and not cluster.shape.count_mode:
-        world.count("world.at_risk")
+    world.count("world.at_risk", bool(world.counts["set.elected_at_risk"]))
     world.count("message.stored", len(cluster.checkers.acked))
 
 
