@@ -84,6 +84,7 @@ class BrokerNode:
         self._open_store()
         self._epochs = parse_epochs(self.disk.epochs) if self.disk.epochs else EpochHistory()
         self._served: dict[int, Wire] = {}
+        self._held_until_ms = self.world.now_ms
         self.membership = MembershipShell(self)
         self.membership.start()
         for period_ms, work in (
@@ -241,13 +242,14 @@ class BrokerNode:
         """As `retention_task`: look whether the disk is full, then one round of deleting."""
         disk, core = self.disk, self.core
         disk.full = disk.used_percent > POLICY.full_percent
-        files = disk.oldest_files()
+        files = disk.oldest_files(self.world.now_ms - self._held_until_ms)
+        self._held_until_ms = self.world.now_ms
         if core is None or len(files) < 2 or not self.cluster.retains:
             return
         slaves = core.ha_status(str, self.world.now_ms).slaves
         wanted = min((slave.acked if slave.acked > 0 else disk.log_min for slave in slaves), default=disk.confirm_offset)
         limits = retention.Limits(disk.confirm_offset, wanted)
-        made = retention.decide(POLICY, files, limits, disk.used_percent, self.world.wall_ms, hour=0)
+        made = retention.decide(POLICY, files, limits, disk.used_percent, disk.held.ran_ms, hour=0)
         if made.reason:
             forced = disk.used_percent > POLICY.forcibly_percent
             self.cluster.checkers.ledger.trimming(self, made.delete_below, POLICY.reserved_ms, forced=forced)

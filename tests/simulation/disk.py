@@ -18,6 +18,7 @@ from brokers.log.appender import Appender
 from brokers.log.checkpoint import Checkpoint, decode_checkpoint, encode_checkpoint
 from brokers.log.dispatch import Dispatcher
 from brokers.log.errors import DiskFull
+from brokers.log.held_time import HeldTime
 from brokers.log.integrity import Place
 from brokers.log.queue_entries import Entry
 from brokers.log.queue_repair import cut_queues
@@ -54,6 +55,7 @@ class SimulatedDisk:
         self.flushed_bytes = self.confirm_offset = 0
         self.full = False  # as full as it may be: no new message is taken
         self.used_percent = 0.0
+        self.held = HeldTime()  # with the store, as `retention_task` keeps it
         self.identity: Identity | None = None
         self.temp_identity: TempIdentity | None = None
         self.marker: dict[str, object] | None = None
@@ -157,8 +159,11 @@ class SimulatedDisk:
 
     # -- retention
 
-    def oldest_files(self) -> list[retention.LogFile]:
-        return trimming.oldest_files(self.store_log, retention.FILES_PER_ROUND + 1)  # type: ignore[arg-type]
+    def oldest_files(self, ran_ms: int) -> list[retention.LogFile]:
+        """`ran_ms`: how long the broker ran since it asked last, or started."""
+        starts = self.store_log.file_starts
+        self.held = self.held.after(ran_ms, starts, self.store_log.store_ms_at)
+        return self.held.oldest(starts)
 
     def trim(self, below: int) -> None:
         """As the product: out of use at once, then the oldest file first."""
