@@ -290,7 +290,7 @@ class BrokerProcess:
         await self.reporter.close()
         try:
             await self.tables.close()
-        except OSError as error:
+        except Exception as error:  # the store is closed in order whatever a table holds
             _log.error("tables cannot be written: %s", error)
         self.replica.close()
 

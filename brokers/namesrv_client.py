@@ -16,7 +16,7 @@ from brokers.remoting.client import RemotingClient
 from brokers.remoting.codes import RequestCode, ResponseCode
 from brokers.remoting.command import RemotingCommand
 from brokers.remoting.connection import Connection, RemotingError
-from brokers.service.topics import TableText
+from brokers.service.table_text import TableText
 
 CALL_TIMEOUT_MS = 3_000
 RETRY_PAUSE_MS = 200

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import socket
 from collections.abc import Callable, Mapping
 
 from brokers.config import BrokerConfig
@@ -37,6 +38,7 @@ class RoleSwitch:
         self._config, self._roles, self._tables, self._replica, self._forwarder = config, roles, tables, replica, forwarder
         self.permission = BrokerPermission(config.broker_permission, tables.topics, config.advertised)
         self._core: ReplicaCore | None = None
+        self._resolved: dict[str, frozenset[str]] = {}
         self._addresses: Callable[[], Mapping[int, str]] = dict
         self._report: Callable[[str, dict[str, object]], None] = lambda kind, fields: None
 
@@ -92,8 +94,19 @@ class RoleSwitch:
         """Whether a connection from `peer` (host:port) comes from a host on which this set has a replica: one that the
         controller knows, or that has an HA link here (a registered name need not be the address seen)."""
         linked = [slave.address for slave in self._replica.ha_status().slaves if slave.broker_id is not None]
-        hosts = {_host(address) for address in (*self._addresses().values(), *linked) if address}
-        return _host(peer) in hosts
+        known = {_host(address) for address in (*self._addresses().values(), *linked, self._roles.master_address) if address}
+        return _host(peer) in known.union(*(self._resolved.get(host, ()) for host in known))
+
+    async def _resolve(self) -> None:
+        """Addresses of replicas that are registered by name, looked up when they are new: who connects shows a number."""
+        names = {_host(address) for address in self._addresses().values() if address}
+        self._resolved = {name: found for name, found in self._resolved.items() if name in names and found}
+        for name in names - self._resolved.keys():
+            try:
+                found = await asyncio.get_running_loop().getaddrinfo(name, None, proto=socket.IPPROTO_TCP)
+            except OSError:
+                continue
+            self._resolved[name] = frozenset(str(one[4][0]) for one in found)
 
     def mastership(self) -> Mastership:
         """What this broker leads, for those of its replicas that have not found it yet."""
@@ -124,6 +137,7 @@ class RoleSwitch:
             if core is None:
                 continue
             self._note_clean()
+            await self._resolve()
             standing = (core.master_epoch, core.acknowledging_members)
             if self._roles.serving and standing != agreed and await self._changes.agree():
                 agreed = standing

@@ -6,6 +6,7 @@ Refuses to know: what topics, groups or offsets are.
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -22,7 +23,11 @@ DELAY_OFFSET_FILE = "delayOffset.json"
 REQUEST_MODE_FILE = "messageRequestMode.json"
 TIMER_METRICS_FILE = "timermetrics"
 
+# What an older release let grow is read all the same; tables of today stay below a frame.
+OWN_FILE_BYTES_MAX = 1_073_741_824
+
 Table = TypeVar("Table")
+_log = logging.getLogger(__name__)
 
 
 class JsonFile:
@@ -47,7 +52,10 @@ class JsonFile:
                 continue
             if data.strip(b"\0 \t\r\n"):
                 try:
-                    return _as_object(loads(data, TABLE_BYTES_MAX))
+                    document = _as_object(loads(data, OWN_FILE_BYTES_MAX))
+                    if path is self._backup:
+                        _log.warning("%s is missing, empty or damaged (%s): its older copy %s is read", self.path, broken, path.name)
+                    return document
                 except JsonRejected as error:
                     broken = broken or f"{path}: {error}"
             if path is self.path:

@@ -12,7 +12,8 @@ from dataclasses import replace
 from brokers.remoting.codes import RequestCode, ResponseCode
 from brokers.remoting.command import RemotingCommand
 from brokers.remoting.connection import Answer, Connection, Handler
-from brokers.service.topics import PERM_READ, PERM_READ_WRITE, PERM_WRITE, TableText, TopicTable
+from brokers.service.table_text import TableText
+from brokers.service.topics import PERM_READ, PERM_READ_WRITE, PERM_WRITE, TopicTable
 
 SENDS = (RequestCode.SEND_MESSAGE, RequestCode.SEND_MESSAGE_V2, RequestCode.SEND_BATCH_MESSAGE)
 PULLS = (RequestCode.PULL_MESSAGE, RequestCode.LITE_PULL_MESSAGE)

@@ -83,8 +83,9 @@ class ClientService:
             RequestCode.GET_ALL_TOPIC_CONFIG: self._topics.dump_topics,
             RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG: self._topics.dump_groups,
             RequestCode.GET_ALL_CONSUMER_OFFSET: self._offsets.dump,
-            RequestCode.REGENT_PUSH_TOPICS: self._topics.take_over,
+            RequestCode.REGENT_PUSH_TOPICS: self._forwarder.of_replicas(self._topics.take_over),
         }
+        table[RequestCode.REGENT_READ_LOG] = self._forwarder.of_replicas(table[RequestCode.REGENT_READ_LOG])
         return {int(code): handler for code, handler in table.items()}
 
     def _not_serving(self, connection: Connection, request: object) -> object:

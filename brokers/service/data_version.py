@@ -8,6 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+# What a table reaches that changes a million times a second for eight years. A counter beyond it was made up.
+COUNTER_MAX = 2**48
+
 
 @dataclass(frozen=True, slots=True)
 class DataVersion:
@@ -30,7 +33,9 @@ class DataVersion:
         """The version in a decoded JSON body; what is missing or no number counts as 0, as in Java."""
         if not isinstance(fields, Mapping):
             return cls()
-        return cls(_number(fields, "stateVersion"), _number(fields, "timestamp"), _number(fields, "counter"))
+        counter = _number(fields, "counter")
+        within = counter if 0 <= counter <= COUNTER_MAX else 0
+        return cls(_number(fields, "stateVersion"), _number(fields, "timestamp"), within)
 
 
 def _number(fields: Mapping[str, object], key: str) -> int:

@@ -76,6 +76,16 @@ class Forwarder:
 
         return handle
 
+    def of_replicas(self, serve: Serve) -> Serve:
+        """A handler of what only replicas of this set may ask each other."""
+
+        def handle(connection: Connection, request: RemotingCommand) -> Answer:
+            if self._is_replica(connection.peer):
+                return serve(connection, request)
+            return request.reply(ResponseCode.NO_PERMISSION, remark="only replicas of this broker's set may ask this")
+
+        return handle
+
     def handle(
         self, connection: Connection, request: RemotingCommand, serve: Serve, timeout_ms: int = CALL_TIMEOUT_MS,
         *, repeatable: bool = False, writes: bool = False,

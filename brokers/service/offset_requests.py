@@ -14,6 +14,7 @@ from brokers.remoting.command import RemotingCommand
 from brokers.remoting.connection import Connection
 from brokers.service.clock import Clock
 from brokers.service.request_fields import flag, number, reading_fields, text
+from brokers.service.subscription_groups import group_refusal
 from brokers.service.table_files import TableFiles
 
 
@@ -55,7 +56,13 @@ class OffsetRequests:
         offset = number(request.ext, "commitOffset")
         if self._tables.topics.get(topic) is None:
             return request.reply(ResponseCode.TOPIC_NOT_EXIST, remark=f"topic {topic} does not exist")
-        self._tables.offsets.commit(group, topic, queue_id, offset, self._clock.wall_ms())
+        # A queue that was taken away may still be read to its end.
+        if not self._tables.topics.has_queue(topic, queue_id) and self._store.queue_bounds(topic, queue_id)[1] <= 0:
+            return request.reply(ResponseCode.INVALID_PARAMETER, remark=f"topic {topic} has no queue {queue_id}")
+        if reason := group_refusal(group):
+            return request.reply(ResponseCode.INVALID_PARAMETER, remark=reason)
+        if not self._tables.offsets.commit(group, topic, queue_id, offset, self._clock.wall_ms()) and offset >= 0:
+            return request.reply(ResponseCode.SYSTEM_ERROR, remark="this broker takes no more consumer offsets")
         return request.reply()
 
     def _search(self, request: RemotingCommand) -> RemotingCommand:

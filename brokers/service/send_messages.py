@@ -12,7 +12,7 @@ from brokers.remoting.codes import RequestCode
 from brokers.remoting.command import RemotingCommand
 from brokers.remoting.connection import Connection
 from brokers.service.forward import FORWARDED_FOR
-from brokers.service.send_request import REGION_ID, SendRequest, joined_properties, stored_properties
+from brokers.service.send_request import REGION_ID, SendRequest, joined_properties, stored_properties, unserved_kind
 from brokers.service.usual_send import UsualSend
 
 LOCALHOST = host_bytes("127.0.0.1", 0)
@@ -33,12 +33,16 @@ class MessageMaker:
         if send.batch or request.code == RequestCode.SEND_BATCH_MESSAGE:
             # As RocketMQ does, and its recorded log shows: what the request carries goes behind each message's own.
             common = stored_properties(send.properties, self._added)
+            units = decode_batch(request.body)
+            for unit in units:
+                if refused := unserved_kind(unit.properties.decode("utf-8", "replace"), 0):
+                    raise ValueError(refused.remark)
             return [
                 MessageFields(
                     send.topic, queue_id, unit.body, joined_properties(unit.properties, common), send.born_ms, born_host, self._store_host,
                     unit.flag, send.sys_flag, send.reconsume_times,
                 )  # fmt: skip
-                for unit in decode_batch(request.body)
+                for unit in units
             ]
         properties = send.properties
         if "POP_CK" in properties:

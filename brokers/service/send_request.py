@@ -102,12 +102,16 @@ def _numbers_fit(request: SendRequest) -> bool:
 
 def _unserved(request: SendRequest) -> Refusal | None:
     # Storing these as ordinary messages would deliver them too early: a plain refusal keeps the promise.
-    properties = request.properties
     if request.sys_flag & SYS_FLAGS_INNER_BATCH:
         return Refusal(ResponseCode.MESSAGE_ILLEGAL, "inner batches, which are one message of many, are not served by this broker")
-    if not request.sys_flag & SYS_FLAG_TRANSACTION_MASK and not any(mark in properties for mark in UNSERVED_MARKS):
+    return unserved_kind(request.properties, request.sys_flag)
+
+
+def unserved_kind(properties: str, sys_flag: int) -> Refusal | None:
+    """Why a message with these is not stored: single, or one of a batch."""
+    if not sys_flag & SYS_FLAG_TRANSACTION_MASK and not any(mark in properties for mark in UNSERVED_MARKS):
         return None
-    if request.sys_flag & SYS_FLAG_TRANSACTION_MASK or has_property(properties, "TRAN_MSG"):
+    if sys_flag & SYS_FLAG_TRANSACTION_MASK or has_property(properties, "TRAN_MSG"):
         return Refusal(ResponseCode.MESSAGE_ILLEGAL, "transaction messages are not served by this broker yet")
     delay = (property_value(properties, "DELAY") or "").strip()
     if delay.lstrip("0").isdigit() or any(has_property(properties, name) for name in TIMER_PROPERTIES):

@@ -7,11 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from brokers.remoting import fastjson
 from brokers.service.data_version import DataVersion
 from brokers.service.topics import NAME_PATTERN
 
 GROUPS_MAX = 50_000
 GROUP_CHARACTERS_MAX = 255
+SETTINGS_DEPTH_MAX, SETTINGS_BYTES_MAX = 16, 16_384
+# The table is copied as one body: it must fit a frame (16 MiB).
+TABLE_BYTES_MAX = 15 * 1_048_576
 DEFAULTS: dict[str, object] = {
     "attributes": {}, "brokerId": 0, "consumeBroadcastEnable": True, "consumeEnable": True,
     "consumeFromMinEnable": True, "consumeMessageOrderly": False, "consumeTimeoutMinute": 15,
@@ -27,11 +31,30 @@ def group_refusal(group: str) -> str | None:
     return None if NAME_PATTERN.match(group) else "the group name holds characters other than %|a-zA-Z0-9_-"
 
 
+def settings_bytes(settings: Mapping[str, object]) -> int:
+    """How long one group's settings are as JSON, with its name as key; `ValueError` where they are too deep or too long."""
+    if _deeper(settings, SETTINGS_DEPTH_MAX):
+        raise ValueError(f"the settings of a group are nested more than {SETTINGS_DEPTH_MAX} deep")
+    size = len(fastjson.dumps(settings))
+    if size > SETTINGS_BYTES_MAX:
+        raise ValueError(f"the settings of a group have {size} bytes, allowed are {SETTINGS_BYTES_MAX}")
+    return size + len(str(settings.get("groupName"))) + 4
+
+
+def _deeper(value: object, levels: int) -> bool:
+    if not isinstance(value, Mapping | list):
+        return False
+    inner = value.values() if isinstance(value, Mapping) else value
+    return levels == 0 or any(_deeper(item, levels - 1) for item in inner)
+
+
 class SubscriptionGroups:
     """Group name -> its settings, kept in RocketMQ's own shape."""
 
     def __init__(self, version: DataVersion | None = None) -> None:
         self._groups: dict[str, dict[str, object]] = {}
+        self._sizes: dict[str, int] = {}
+        self._bytes = 0
         self.version = version or DataVersion()
         self.left_out: tuple[str, ...] = ()  # names of what was read and is no valid group
 
@@ -43,10 +66,13 @@ class SubscriptionGroups:
         the table is full."""
         if group in self._groups or len(self._groups) >= GROUPS_MAX or group_refusal(group):
             return False
-        return self.put({"groupName": group}, wall_ms)
+        try:
+            return self.put({"groupName": group}, wall_ms)
+        except ValueError:  # the table has all its bytes
+            return False
 
     def put(self, fields: Mapping[str, object], wall_ms: int) -> bool:
-        """Add or change a group; `ValueError` without a valid name."""
+        """Add or change a group; `ValueError` without a valid name, or where the settings or the table are too large."""
         name = fields.get("groupName")
         if not isinstance(name, str) or not name:
             raise ValueError("a subscription group without a name")
@@ -55,13 +81,21 @@ class SubscriptionGroups:
         fresh = {**DEFAULTS, **fields}
         if self._groups.get(name) == fresh:
             return False
-        self._groups[name] = fresh
+        self._hold(name, fresh, TABLE_BYTES_MAX)
         self.version = self.version.changed(wall_ms)
         return True
+
+    def _hold(self, name: str, settings: dict[str, object], bytes_max: int | None) -> None:
+        size = settings_bytes(settings)
+        total = self._bytes - self._sizes.get(name, 0) + size
+        if bytes_max is not None and total > max(bytes_max, self._bytes):
+            raise ValueError(f"the groups of this broker have their {bytes_max} bytes")
+        self._groups[name], self._sizes[name], self._bytes = settings, size, total
 
     def remove(self, group: str, wall_ms: int) -> bool:
         if self._groups.pop(group, None) is None:
             return False
+        self._bytes -= self._sizes.pop(group)
         self.version = self.version.changed(wall_ms)
         return True
 
@@ -93,16 +127,21 @@ class SubscriptionGroups:
         groups = cls(DataVersion.from_wire(fields.get("dataVersion")))
         left_out = []
         for name, settings in table.items():
-            if isinstance(settings, Mapping) and group_refusal(str(name)) is None:
-                groups._groups[str(name)] = {**DEFAULTS, **settings, "groupName": str(name)}
-            else:
+            try:
+                if not isinstance(settings, Mapping) or group_refusal(str(name)):
+                    raise ValueError("no group")
+                groups._hold(str(name), {**DEFAULTS, **settings, "groupName": str(name)}, None)
+            except ValueError:
                 left_out.append(str(name))
         groups.left_out = tuple(left_out)
         return groups
 
     def take_over(self, other: SubscriptionGroups) -> bool:
-        """Become a copy of the master's table; False when it was one already."""
+        """Become a copy of the master's table; False when it was one already, or says nothing: an empty one replaces none."""
+        if self._groups and not other._groups:
+            return False
         if self.version == other.version and self._groups == other._groups:
             return False
-        self._groups, self.version = other._groups, other.version
+        self._groups, self._sizes, self._bytes = other._groups, other._sizes, other._bytes
+        self.version = other.version
         return True

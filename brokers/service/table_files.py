@@ -34,7 +34,7 @@ class TableFiles:
         self.topics = topics.decoded(TopicTable.from_wire) or TopicTable()
         self.offsets = self._offsets_file.decoded(ConsumerOffsets.from_wire) or ConsumerOffsets()
         self.groups = groups.decoded(SubscriptionGroups.from_wire) or SubscriptionGroups()
-        self.topics_file = TableWriter(topics, lambda: self.topics.text().document())
+        self.topics_file = TableWriter(topics, lambda: self.topics.text().stored())
         self.groups_file = TableWriter(groups, lambda: self.groups.to_wire())
         self.kept = KeptFiles(folder)
         self.left_out = LeftOutEntries(_log.error)
@@ -48,17 +48,21 @@ class TableFiles:
                 writer.save_soon()
 
     async def close(self) -> None:
-        """Everything is on the disk; OSError when it refuses, then what could be written is."""
-        refused: OSError | None = None
-        for close in (self.topics_file.close, self.groups_file.close):
+        """Everything is on the disk. What could not be written raises its first error, when all else is written."""
+        refused: Exception | None = None
+        for close in (self.topics_file.close, self.groups_file.close, self._save_offsets_late, self._save_kept_late):
             try:
                 await close()
-            except OSError as error:
-                refused = error
-        self.save_offsets()
-        self.kept.save()
+            except Exception as error:  # one table that cannot be written costs no other
+                refused = refused or error
         if refused is not None:
             raise refused
+
+    async def _save_offsets_late(self) -> None:
+        self.save_offsets()
+
+    async def _save_kept_late(self) -> None:
+        self.kept.save()
 
     def save_offsets(self) -> bool:
         """Write the consumer offsets when they changed; False when there was nothing to write."""

@@ -15,11 +15,13 @@ from brokers.remoting.client import RemotingClient
 from brokers.remoting.codes import RequestCode, ResponseCode
 from brokers.remoting.command import RemotingCommand
 from brokers.remoting.connection import RemotingError
+from brokers.remoting.java_numbers import whole_number
 from brokers.service.clock import Clock
 from brokers.service.role_view import RoleView
 from brokers.service.send_request import Refusal, SendRequest
 from brokers.service.table_files import TableFiles
-from brokers.service.topics import BATCH_QUEUES, TableText, TopicConfig, TopicTable
+from brokers.service.table_text import TableText
+from brokers.service.topics import BATCH_QUEUES, TopicConfig, TopicTable
 
 PUSH_TIMEOUT_MS = 1_000
 AGREE_TIMEOUT_MS = 2_500
@@ -98,19 +100,24 @@ class TopicChanges:
             return Refusal(ResponseCode.SERVICE_NOT_AVAILABLE, "not every in-sync replica holds the new topic yet")
         return None
 
-    async def delete(self, topic: str) -> None:
-        """Remove a topic here and at the members; routes lose it only at the name server's own request (4.1)."""
+    async def delete(self, topic: str) -> Refusal | None:
+        """Remove a topic; None when disk and members know that it is gone. Routes lose it only at the name server's own
+        request (4.1)."""
         if self._tables.topics.remove(topic, self._clock.wall_ms()):
             self._tables.offsets.remove_topic(topic)
-            await self._tables.topics_file.save()
-            await self.agree()
+            self._tables.topics_file.save_soon()
+        try:
+            await self._tables.topics_file.until_saved()
+        except OSError as error:
+            return Refusal(ResponseCode.SYSTEM_ERROR, str(error))
+        if not await self.agree():
+            return Refusal(ResponseCode.SERVICE_NOT_AVAILABLE, "not every in-sync replica knows yet that the topic is gone")
+        return None
 
     async def agree(self) -> bool:
         """Until every member of the set holds this table, a bounded time; False when one does not, or the role is lost."""
         epoch, deadline = self._roles.current.master_epoch, self._clock.now_ms() + AGREE_TIMEOUT_MS
         holding: set[int] = set()
-        wanted = self._tables.topics.version
-        text = self._tables.topics.text()
         while self._roles.serving and self._roles.current.master_epoch == epoch:
             # Read anew each time: a member that is gone leaves the set, and then nobody waits for it.
             missing = {broker_id: address for broker_id, address in self._members().items() if broker_id not in holding}
@@ -118,27 +125,30 @@ class TopicChanges:
                 return True
             if self._clock.now_ms() >= deadline:
                 return False
+            text = self._tables.topics.text()  # the present one: what an older one held is in it, or gone since
             answers = await asyncio.gather(*(self._push(address, text, epoch) for address in missing.values()))
             holding |= {broker_id for broker_id, ok in zip(missing, answers, strict=True) if ok}
             if not all(answers):
                 await asyncio.sleep(PUSH_PAUSE_MS / 1000)
-        _log.info("the topic table version %s was not pushed: the role was lost", wanted.counter)
+        _log.info("the topic table was not pushed: the role was lost")
         return False
 
     async def _push(self, address: str, text: TableText, epoch: int) -> bool:
         """First only what tells equal tables: after a promotion they nearly always are, and may be large."""
         facts = {"regentMasterEpoch": str(epoch), "regentTopicsDigest": text.digest}
         try:
-            code = await self._told(address, RemotingCommand.request(RequestCode.REGENT_PUSH_TOPICS, facts, text.version))
-            if code not in (*_HELD, ResponseCode.SERVICE_NOT_AVAILABLE):
-                code = await self._told(address, RemotingCommand.request(RequestCode.REGENT_PUSH_TOPICS, facts, text.document()))
+            answer = await self._told(address, RemotingCommand.request(RequestCode.REGENT_PUSH_TOPICS, facts, text.version))
+            if answer.code not in (*_HELD, ResponseCode.SERVICE_NOT_AVAILABLE):
+                answer = await self._told(address, RemotingCommand.request(RequestCode.REGENT_PUSH_TOPICS, facts, text.stored()))
         except RemotingError as error:
             _log.info("pushing topics to %s: %s", address, error)
             return False
-        return code in _HELD
+        if answer.code == ResponseCode.SERVICE_NOT_AVAILABLE and self._roles.current.master_epoch == epoch:
+            self._tables.topics.pass_counter(whole_number(answer.ext.get("regentTopicsCounter", "")) or 0)
+        return answer.code in _HELD
 
-    async def _told(self, address: str, request: RemotingCommand) -> int:
-        return (await self._client.call(address, request, PUSH_TIMEOUT_MS)).code
+    async def _told(self, address: str, request: RemotingCommand) -> RemotingCommand:
+        return await self._client.call(address, request, PUSH_TIMEOUT_MS)
 
     def mastership_begins(self) -> None:
         """What an earlier mastership left unfinished is this one's no more: its table is what the set shall hold."""
@@ -177,20 +187,27 @@ class TopicChanges:
         self.unheld |= {config.name for config in configs}
 
     def take_over(self, table: TopicTable, master_epoch: int) -> bool:
-        """A slave takes its master's table; False when it comes from a mastership that is over or from this broker's own."""
+        """A slave takes its master's table; False when it comes from a mastership that is over or from this broker's own,
+        is empty, or is older and another than the one here."""
         mine = self._tables.topics
         if self._roles.role == "MASTER" or master_epoch < self._roles.current.master_epoch:
             return False
         same_line = table.version.state_version == mine.version.state_version
         if same_line and table.version.counter < mine.version.counter:
-            # An answer from before the last push: what is here is newer already.
-            return True
+            # An answer from before the last push, or a counter that no master gave: what is here is not what is asked.
+            return table.text().digest == mine.text().digest
+        if mine.configs and not table.configs:
+            return False
         unread = [
             name for name, config in table.configs.items()
             if config.attributes.get("queue.type") == BATCH_QUEUES and mine.configs.get(name) != config
         ]  # fmt: skip
         if unread:
             _log.error("topics with batch queues are copied but cannot be read here: %s", ", ".join(sorted(unread))[:400])
+        before = set(mine.configs)
         if mine.take_over(table):
+            for name in before - set(mine.configs):
+                if mine.dropped.covers(name, 0):
+                    self._tables.offsets.remove_topic(name)
             self._tables.topics_file.save_soon()
         return True

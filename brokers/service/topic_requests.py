@@ -63,8 +63,7 @@ class TopicRequests:
         topic = request.ext.get("topic", "")
         if not topic or topic in SYSTEM_TOPICS:
             return request.reply(ResponseCode.INVALID_PARAMETER, remark=f"topic {topic!r} cannot be deleted")
-        await self._changes.delete(topic)
-        return request.reply()
+        return _answered(request, await self._changes.delete(topic))
 
     async def put_group(self, _connection: Connection, request: RemotingCommand) -> RemotingCommand:
         """200."""
@@ -94,7 +93,7 @@ class TopicRequests:
 
     async def take_over(self, _connection: Connection, request: RemotingCommand) -> RemotingCommand:
         """19010, from the master: success means that the table is on this replica's disk. A body without topics, only a
-        version, asks whether those here are the same; 22 when not."""
+        version, asks whether those here are the same; 22 when not. An older table is not taken, and not said to be held unless it is equal."""
         try:
             epoch = number(request.ext, "regentMasterEpoch")
             table = self._pushed(request)
@@ -105,7 +104,9 @@ class TopicRequests:
         except (BadField, ValueError, OSError) as error:
             return request.reply(ResponseCode.SYSTEM_ERROR, remark=str(error))
         if not taken:
-            return request.reply(ResponseCode.SERVICE_NOT_AVAILABLE, remark="this replica follows a newer master, or leads")
+            newer = {"regentTopicsCounter": str(self._tables.topics.version.counter)}
+            remark = "this replica follows a newer master, leads, or holds other topics of a later version"
+            return request.reply(ResponseCode.SERVICE_NOT_AVAILABLE, newer, remark=remark)
         return request.reply()
 
 

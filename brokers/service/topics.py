@@ -13,10 +13,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from hashlib import blake2b
 
 from brokers.remoting import fastjson
-from brokers.service.data_version import DataVersion
+from brokers.service.data_version import COUNTER_MAX, DataVersion
+from brokers.service.dropped_queues import DroppedQueues
+from brokers.service.table_text import TableText
 
 PERM_PRIORITY, PERM_READ, PERM_WRITE, PERM_INHERIT = 8, 4, 2, 1
 PERM_READ_WRITE = PERM_READ | PERM_WRITE
@@ -27,6 +28,9 @@ RETRY_TOPIC_CHARACTERS_MAX = 255
 # A stranger can name topics freely; the whole table, with the longest names, must fit one frame (16 MiB).
 TOPICS_MAX = 20_000
 QUEUES_PER_TOPIC_MAX = 65_535
+# Characters of attributes, keys and values: of one topic, and of all of them, which must fit the frame too.
+TOPIC_ATTRIBUTES_MAX, ALL_ATTRIBUTES_MAX = 1_024, 1_048_576
+FILTER_TYPE_CHARACTERS_MAX = 255
 SYS_FLAG_UNIT = 1
 
 # What a topic's attributes may be (4.10). Batch queues and compaction are served by RocketMQ and not by this broker.
@@ -79,6 +83,11 @@ class TopicConfig:
         attributes = fields.get("attributes") or {}
         if not isinstance(attributes, Mapping):
             raise ValueError(f"attributes of topic {name} are no object")
+        if sum(len(str(part)) for entry in attributes.items() for part in entry) > TOPIC_ATTRIBUTES_MAX:
+            raise ValueError(f"attributes of topic {name} have more than {TOPIC_ATTRIBUTES_MAX} characters")
+        filter_type = str(fields.get("topicFilterType") or "SINGLE_TAG")
+        if len(filter_type) > FILTER_TYPE_CHARACTERS_MAX:
+            raise ValueError(f"the filter type of topic {name} has more than {FILTER_TYPE_CHARACTERS_MAX} characters")
         return cls(
             name=name,
             read_queues=_bounded(fields, "readQueueNums", 16, QUEUES_PER_TOPIC_MAX),
@@ -86,7 +95,7 @@ class TopicConfig:
             perm=_bounded(fields, "perm", PERM_READ_WRITE, 15),
             sys_flag=_bounded(fields, "topicSysFlag", 0, 0x7FFFFFFF),
             order=fields.get("order") is True,
-            filter_type=str(fields.get("topicFilterType") or "SINGLE_TAG"),
+            filter_type=filter_type,
             attributes={str(key): str(value) for key, value in attributes.items()},
         )
 
@@ -136,28 +145,7 @@ def system_topics(cluster_name: str, broker_name: str, auto_create: bool) -> lis
     return configs
 
 
-_PAGE = b'{"dataVersion":%b,"mappingDataVersion":%b,"topicConfigTable":%b,"topicQueueMappingDetailMap":{}}'
-
-
-@dataclass(frozen=True, slots=True)
-class TableText:
-    """A topic table as JSON, its version apart: a new mastership changes nothing else."""
-
-    version: bytes
-    topics: bytes
-
-    def document(self) -> bytes:
-        """What `TopicTable.to_wire` gives, written down."""
-        return b'{"dataVersion":%b,"topicConfigTable":%b}' % (self.version, self.topics)
-
-    def page(self) -> bytes:
-        """The answer to 21: all topics, and no static ones."""
-        return _PAGE % (self.version, self.version, self.topics)
-
-    @property
-    def digest(self) -> str:
-        """Equal where the topics are equal, whatever the version."""
-        return blake2b(self.topics, digest_size=16).hexdigest()
+_NONE = TopicConfig("", 0, 0)
 
 
 class TopicTable:
@@ -170,6 +158,8 @@ class TopicTable:
         self._texts: dict[str, tuple[TopicConfig, bytes]] = {}  # each topic's part of `_text`
         self._text: bytes | None = None
         self.left_out: tuple[str, ...] = ()  # names of what was read and is no valid topic
+        self.dropped = DroppedQueues()
+        self._tells_dropped = False  # a copy says which queues were dropped
 
     def get(self, topic: str) -> TopicConfig | None:
         return self.configs.get(topic)
@@ -188,14 +178,22 @@ class TopicTable:
                 raise ValueError(f"topic {name[:80]!r}: {reason}")
         if len(self.configs.keys() | fresh.keys()) > TOPICS_MAX:
             raise ValueError(f"this broker has its {TOPICS_MAX} topics")
+        if any(config.attributes for config in fresh.values()):
+            attributes = (config.attributes for config in {**self.configs, **fresh}.values() if config.attributes)
+            if sum(len(key) + len(value) for one in attributes for key, value in one.items()) > ALL_ATTRIBUTES_MAX:
+                raise ValueError(f"the topics of this broker have their {ALL_ATTRIBUTES_MAX} characters of attributes")
+        for config in fresh.values():
+            self.dropped.changed(config.name, self.configs.get(config.name, _NONE).queues, config.queues)
         self.configs.update(fresh)
         self._text = None
         self.version = self.version.changed(wall_ms, self.state_version)
         return True
 
     def remove(self, topic: str, wall_ms: int) -> bool:
-        if self.configs.pop(topic, None) is None:
+        config = self.configs.pop(topic, None)
+        if config is None:
             return False
+        self.dropped.changed(topic, config.queues, 0)
         self._text = None
         self.version = self.version.changed(wall_ms, self.state_version)
         return True
@@ -204,6 +202,11 @@ class TopicTable:
         """The state version is the master epoch: name servers keep the registration with the larger one."""
         self.state_version = master_epoch
         self.version = self.version.changed(wall_ms, master_epoch)
+
+    def pass_counter(self, counter: int) -> None:
+        """A replica of the same line holds a version that this table never had: the next one is above it."""
+        if self.version.counter < counter < COUNTER_MAX:
+            self.version = replace(self.version, counter=counter + 1)
 
     def for_first_send(self, topic: str, default_topic: str, queue_count: int, unit: bool) -> TopicConfig | None:
         """The configuration a first send to an unknown topic would give it; None when it may not create one."""
@@ -219,7 +222,8 @@ class TopicTable:
         """Configurations for topics that the log holds and this table does not: the log is the truth (design S10)."""
         highest: dict[str, int] = {}
         for topic, queue_id in queues:
-            if not self.has_queue(topic, queue_id) and name_refusal(topic) is None:
+            known = self.has_queue(topic, queue_id) or self.dropped.covers(topic, queue_id)
+            if not known and name_refusal(topic) is None:
                 highest[topic] = max(queue_id, highest.get(topic, 0))
         restored = []
         for topic, queue_id in sorted(highest.items()):
@@ -247,7 +251,7 @@ class TopicTable:
                 texts[name] = written
             self._texts = texts
             self._text = b"{" + b",".join(texts[name][1] for name in sorted(texts)) + b"}"
-        return TableText(fastjson.dumps(self.version.to_wire()), self._text)
+        return TableText(fastjson.dumps(self.version.to_wire()), self._text, fastjson.dumps(self.dropped.counts))
 
     @classmethod
     def from_wire(cls, fields: object) -> TopicTable:
@@ -264,12 +268,16 @@ class TopicTable:
         assert isinstance(fields, Mapping)
         found = cls(configs, DataVersion.from_wire(fields.get("dataVersion")))
         found.left_out = tuple(left_out)
+        dropped = DroppedQueues.from_wire(fields.get("regentDroppedQueues"))
+        found.dropped, found._tells_dropped = dropped or found.dropped, dropped is not None
         return found
 
     def take_over(self, other: TopicTable) -> bool:
         """Become a copy of the master's table; False when it was one already."""
-        if self.version == other.version and self.configs == other.configs:
+        dropped = other.dropped.counts if other._tells_dropped else self.dropped.counts
+        if self.version == other.version and self.configs == other.configs and self.dropped.counts == dropped:
             return False
+        self.dropped = DroppedQueues(dropped)
         if self.configs != other.configs:
             self.configs, self._text = dict(other.configs), None
         self.version, self.state_version = other.version, other.state_version

@@ -3,6 +3,7 @@
 import pytest
 
 from brokers.remoting import fastjson
+from brokers.service import offsets as offsets_module
 from brokers.service.offsets import ConsumerOffsets
 
 
@@ -62,3 +63,26 @@ def test_a_queue_that_no_topic_can_have_takes_no_place() -> None:
     offsets = ConsumerOffsets()
     assert not offsets.commit("g", "T", 65_535, 1, 1) and not offsets.commit("g", "T", 2**31 - 1, 1, 1)
     assert offsets.commit("g", "T", 65_534, 1, 1)
+
+
+def test_new_queues_are_refused_where_the_table_has_its_bytes_and_known_ones_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(offsets_module, "TABLE_BYTES_MAX", 1_000)
+    offsets = ConsumerOffsets()
+    stored = [offsets.commit(f"g{number}", "T", 0, 2**63 - 1, 1) for number in range(100)]
+    assert stored[0] and not stored[-1] and offsets.commit("g0", "T", 0, 5, 1)
+    assert len(fastjson.dumps(offsets.to_wire()["offsetTable"])) <= 1_000
+    offsets.remove_topic("T")
+    assert offsets.commit("g99", "T", 0, 1, 1)
+    for group in ("my.group", "x" * 1_040_000):
+        assert not offsets.commit(group, "T", 0, 1, 1)
+
+
+def test_a_master_that_knows_less_takes_no_offset_away() -> None:
+    master, slave = ConsumerOffsets(), ConsumerOffsets()
+    slave.commit("g", "T", 0, 1_000_000, 1)
+    assert not slave.take_over(ConsumerOffsets(slave.version)) and slave.query("g", "T", 0) == 1_000_000
+    slave.commit("h", "T", 0, 7, 1)
+    master.commit("h", "T", 0, 5, 1)
+    master.commit("h", "T", 1, 6, 1)
+    assert slave.take_over(master) and not slave.take_over(master)
+    assert [slave.query("h", "T", 0), slave.query("h", "T", 1), slave.query("g", "T", 0)] == [5, 6, 1_000_000]

@@ -2,6 +2,7 @@
 
 import pytest
 
+from brokers.service import subscription_groups
 from brokers.service.subscription_groups import SubscriptionGroups
 
 
@@ -44,3 +45,25 @@ def test_names_that_rocketmq_does_not_allow_are_no_groups_and_leave_the_others_a
     assert groups.ensure("g" * 255, 1)
     found = SubscriptionGroups.from_wire({"subscriptionGroupTable": {"g": {}, "my.group": {}, "h": 1}})
     assert found.left_out == ("my.group", "h") and found.get("g") is not None and found.get("h") is None
+
+
+def test_settings_that_are_too_deep_or_too_long_enter_no_table() -> None:
+    groups, nested = SubscriptionGroups(), 1
+    for _ in range(900):
+        nested = {"a": nested}
+    for attributes in (nested, {"a": "9" * 20_000}):
+        with pytest.raises(ValueError, match="settings of a group"):
+            groups.put({"groupName": "g", "attributes": attributes}, 1)
+    assert groups.get("g") is None
+    assert SubscriptionGroups.from_wire({"subscriptionGroupTable": {"g": {"attributes": nested}}}).left_out == ("g",)
+
+
+def test_the_bytes_of_all_groups_are_bounded_and_an_empty_table_replaces_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(subscription_groups, "TABLE_BYTES_MAX", 2_000)
+    groups = SubscriptionGroups()
+    made = [groups.ensure(f"g{number}", 1) for number in range(50)]
+    assert made[0] and not made[-1]
+    with pytest.raises(ValueError, match="bytes"):
+        groups.put({"groupName": "more"}, 1)
+    assert groups.put({"groupName": "g0", "retryMaxTimes": 3}, 2) and groups.remove("g0", 3) and groups.ensure("more", 4)
+    assert not groups.take_over(SubscriptionGroups()) and groups.get("more") is not None

@@ -111,3 +111,26 @@ def test_what_an_older_release_stored_and_is_not_valid_is_left_out_and_named(tmp
     assert dict(told) == {
         "topics.json": ("%RETRY%my.group", "U"), "subscriptionGroup.json": ("my.group",), "consumerOffset.json": ("T@my.group",),
     }  # fmt: skip
+
+
+async def test_one_table_that_cannot_be_written_costs_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    files = TableFiles(tmp_path)
+    files.offsets.commit("g", "T", 0, 7, 5)
+    files.groups.ensure("g", 5)
+    files.groups_file.save_soon()
+
+    def too_deep() -> object:
+        raise RecursionError("planted")
+
+    monkeypatch.setattr(files.groups, "to_wire", too_deep)
+    with pytest.raises(RecursionError):
+        await files.close()
+    assert TableFiles(tmp_path).offsets.query("g", "T", 0) == 7
+
+
+def test_a_file_of_which_only_the_older_copy_can_be_read_is_named(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    file = JsonFile(tmp_path / "topics.json")
+    for _ in range(2):
+        file.save({"topicConfigTable": {}})
+    (tmp_path / "topics.json").write_bytes(b"{")
+    assert JsonFile(tmp_path / "topics.json").load() is not None and "older copy topics.json.bak" in caplog.text

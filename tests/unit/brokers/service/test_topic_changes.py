@@ -90,7 +90,8 @@ async def test_an_answer_from_before_the_last_push_changes_nothing(tmp_path: Pat
         before = slave.tables.topics.version.changed(1, 1)
         after = before.changed(2)
         assert slave.changes.take_over(TopicTable([TopicConfig("T")], after), 1)
-        assert slave.changes.take_over(TopicTable([], before), 1)
+        assert not slave.changes.take_over(TopicTable([TopicConfig("U")], before), 1)
+        assert slave.changes.take_over(TopicTable([TopicConfig("T")], before), 1)  # what is asked is here
         assert slave.tables.topics.get("T") is not None
 
 
@@ -186,3 +187,65 @@ async def test_topics_whose_queues_cannot_be_read_are_copied_and_named_once(tmp_
             "topics with batch queues are copied but cannot be read here: B"
         ]
         assert slave.tables.topics.get("B") is not None
+
+
+async def test_a_strangers_table_is_refused_and_a_made_up_counter_does_not_count(tmp_path: Path) -> None:
+    async with Desk(tmp_path / "m") as master, Desk(tmp_path / "s") as slave:
+        master.lead(3)
+        slave.follow(master.address, 3)
+        for believed, counter, code in ((False, 2**62, 16), (False, 9_999, 16), (True, 2**62, 14)):
+            slave.believes = believed
+            evil = TopicTable([TopicConfig("x")], DataVersion(3, 0, counter))
+            slave.tables.topics.state_version, slave.tables.topics.version = 3, DataVersion(3, 1, 1)
+            answer = await slave.ask(RemotingCommand.request(19010, {"regentMasterEpoch": "3"}, evil.text().stored()))
+            assert answer.code == code and slave.tables.topics.get("x") is None
+
+
+async def test_a_table_poisoned_before_is_not_called_held_and_heals_with_the_next_push(tmp_path: Path) -> None:
+    async with Desk(tmp_path / "m") as master, Desk(tmp_path / "s") as slave:
+        master.lead(3)
+        slave.follow(master.address, 3)
+        slave.tables.topics.take_over(TopicTable([TopicConfig("x")], DataVersion(3, 0, 1_000_000)))
+        master.members = {2: slave.address}
+        assert (await master.ask(send_request("T", b"x"))).code == 0
+        assert slave.tables.topics.configs == master.tables.topics.configs and slave.tables.topics.get("x") is None
+
+
+async def test_deleted_topics_and_fewer_queues_stay_so_after_a_restart_and_at_the_next_master(tmp_path: Path) -> None:
+    async with Desk(tmp_path / "m") as master, Desk(tmp_path / "s") as slave:
+        master.lead()
+        slave.follow(master.address)
+        master.members = {2: slave.address}
+        for desk in (master, slave):  # the log is the same on both
+            for topic in ("D", "S", "kept"):
+                desk.store.put(MessageFields(topic, 3, b"x", b"", 1, HOST, HOST), 1)
+        await master.changes.put([TopicConfig(name, 4, 4) for name in ("D", "S", "kept")])
+        slave.service.confirmed(slave.store.log_end)
+        slave.tables.offsets.commit("g", "D", 3, 1, 1)
+        assert (await master.ask(RemotingCommand.request(215, {"topic": "D"}))).code == 0
+        fewer = {"topic": "S", "readQueueNums": "2", "writeQueueNums": "2", "perm": "6", "topicFilterType": "SINGLE_TAG"}
+        assert (await master.ask(RemotingCommand.request(17, fewer))).code == 0
+        assert slave.tables.offsets.query("g", "D", 3) is None
+        slave.lead(2)
+        assert slave.tables.topics.get("D") is None and slave.tables.topics.configs["S"].queues == 2
+    for name in ("m", "s"):
+        async with Desk(tmp_path / name) as desk:
+            desk.lead(3)
+            assert desk.tables.topics.get("D") is None and desk.tables.topics.configs["S"].queues == 2
+            assert desk.tables.topics.configs["kept"].queues == 4
+            if name == "m":
+                continue
+            again = await desk.ask(send_request("D", b"y", 3))  # made again, it goes on behind what it had
+            assert again.code == 0 and again.ext["queueOffset"] == "1"
+
+
+async def test_a_deletion_is_answered_when_the_members_know_it(tmp_path: Path) -> None:
+    async with Desk(tmp_path / "m") as master, Desk(tmp_path / "s") as slave:
+        master.lead()
+        slave.follow(master.address)
+        await master.ask(send_request("T", b"x"))
+        master.members = {2: f"127.0.0.1:{free_port()}"}
+        assert (await master.ask(RemotingCommand.request(215, {"topic": "T"}))).code == 14
+        master.members = {2: slave.address}
+        assert (await master.ask(RemotingCommand.request(215, {"topic": "T"}))).code == 0
+        assert slave.tables.topics.dropped.covers("T", 3) and not slave.tables.topics.dropped.covers("T", 4)

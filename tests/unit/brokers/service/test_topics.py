@@ -90,6 +90,7 @@ def test_the_text_of_a_table_is_its_document_after_any_change() -> None:
         change()
         assert fastjson.loads(topics.text().document()) == topics.to_wire()
         copy = TopicTable(reversed(topics.configs.values()))
+        copy.dropped = topics.dropped
         assert copy.text().digest == topics.text().digest != TopicTable(list(topics.configs.values())[1:]).text().digest
 
 
@@ -117,3 +118,9 @@ def test_a_name_that_no_replica_would_take_does_not_enter_the_table() -> None:
     with pytest.raises(ValueError, match="my.topic"):
         table.put([TopicConfig("fine"), TopicConfig("my.topic")], 1)
     assert not table.configs and [config.name for config in table.missing_for([("my.topic", 0), ("T", 0)])] == ["T"]
+
+
+def test_attributes_and_filter_types_have_their_bounds() -> None:
+    for row in ({"attributes": {"reserve.time": "9" * 9_000}}, {"topicFilterType": "x" * 256}):
+        with pytest.raises(ValueError, match="characters"):
+            TopicConfig.from_wire({"topicName": "T", **row})
