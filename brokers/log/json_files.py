@@ -14,7 +14,7 @@ from typing import TypeVar
 
 from brokers.log.checkpoint import replace_file
 from brokers.log.commit_log import LogError
-from brokers.remoting.fastjson import TABLE_BYTES_MAX, JsonRejected, dumps, loads
+from brokers.remoting.fastjson import JsonRejected, dumps, loads
 
 TOPICS_FILE = "topics.json"
 CONSUMER_OFFSET_FILE = "consumerOffset.json"
