@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from msgspec import structs
+
 from brokers.remoting.addresses import host_of
 from processors import gateway, responses
 from processors.core_context import CoreContext
@@ -20,6 +22,7 @@ from processors.liveness import Heartbeat
 from processors.peer_desk import PeerDesk
 from processors.pending import Waiter
 from processors.publish_desk import PublishDesk
+from processors.state import EPOCH_REACH
 
 AHEAD_MAX = 100_000
 """A controller that is so many records behind another is catching up, and has no use for how far that one is."""
@@ -41,7 +44,7 @@ class HeartbeatDesk:
     def broker(self, waiter: Waiter) -> list[Effect]:
         """904: one-way from brokers; whoever wants an answer gets 0 without a header. Raises BadRequest (2005)."""
         context = self._context
-        beat = gateway.heartbeat_of(waiter.request)
+        beat = self._believed(gateway.heartbeat_of(waiter.request))
         if FORWARDED_FOR in waiter.request.ext:
             return self._relayed(waiter, beat)
         host = host_of(waiter.peer)
@@ -52,6 +55,16 @@ class HeartbeatDesk:
         effects += self._leading.returned(beat.key) if returned else []
         effects += self._peers.relay(beat.key, waiter.request, anew=returned)
         return effects + self._taken(waiter)
+
+    def _believed(self, beat: Heartbeat) -> Heartbeat:
+        """Without an epoch that cannot be one of that set: counted, it would use up those of its next masters (S18).
+
+        A set without an election here may be older than our record of it: there every epoch may be true.
+        """
+        broker_set = self._context.state.live_set(beat.key[1])
+        if broker_set is None or not broker_set.has_had_master or beat.epoch <= broker_set.highest_epoch_seen + EPOCH_REACH:
+            return beat
+        return structs.replace(beat, epoch=-1, max_offset=-1)
 
     @staticmethod
     def _taken(waiter: Waiter) -> list[Effect]:

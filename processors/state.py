@@ -23,6 +23,8 @@ NO_BROKER_ID = -1
 FIRST_BROKER_ID = 1
 # Java keeps epochs in an int; one above this could not be told to a Java broker.
 EPOCH_MAX = 2_147_483_647
+# How far above all epochs known of a set one from outside may be, and still be believed.
+EPOCH_REACH = 1_000
 # Java keeps ids in a long; room for the next one is left.
 BROKER_ID_MAX = 2**63 - 2
 

@@ -6,6 +6,7 @@ from brokers.remoting.command import RemotingCommand
 from processors import effects as fx
 from processors.heartbeat_desk import AHEAD_MAX
 from processors.pulse import TIMEOUT_MS_MAX, TIMEOUT_MS_MIN
+from processors.state import EPOCH_REACH
 from tests.support.controller_rig import CLUSTER, SET, Log, Rig
 
 BEAT = {"clusterName": CLUSTER, "brokerName": SET, "brokerAddr": "b1:10911", "brokerId": "1"}
@@ -48,6 +49,34 @@ def test_an_epoch_that_ends_all_epochs_does_not_keep_the_others_from_a_master() 
     rig.close_connection(1)
     rig.probe_result("b1:10911", "refused")
     assert rig.state.sets[SET].master_broker_id == 2
+
+
+def test_an_epoch_far_above_all_that_is_known_of_a_set_does_not_use_up_its_epochs() -> None:
+    rig = Rig().lead().three()
+    rig.heartbeat(3, epoch=2**31 - 2)
+    rig.close_connection(1)
+    rig.probe_result("b1:10911", "refused")
+    broker_set = rig.state.sets[SET]
+    assert (broker_set.master_broker_id, broker_set.master_epoch, broker_set.highest_epoch_seen) == (2, 2, 2)
+
+
+@pytest.mark.parametrize(("above", "believed"), [(EPOCH_REACH, True), (EPOCH_REACH + 1, False)])
+@pytest.mark.parametrize("passed_on", [{}, {"regentForwardedFor": "c2"}], ids=["heard here", "passed on"])
+def test_how_far_above_what_is_known_an_epoch_is_believed(above: int, believed: bool, passed_on: dict[str, str]) -> None:
+    rig = Rig().lead().three()
+    epoch = rig.state.sets[SET].highest_epoch_seen + above
+    # Under an id that is not registered: nobody is a stranger under it, and the set is the same.
+    rig.request(904, BEAT | passed_on | {"brokerId": "9", "epoch": str(epoch), "maxOffset": "70"}, conn=50)
+    pulse = rig.core._context.liveness.pulse((CLUSTER, SET, 9))
+    assert pulse is not None
+    assert (pulse.epoch, pulse.max_offset) == ((epoch, 70) if believed else (-1, -1))
+
+
+def test_a_set_without_an_election_here_may_have_had_many_elsewhere() -> None:
+    rig = Rig().lead()
+    rig.request(904, BEAT | {"epoch": "5000", "maxOffset": "70"})
+    pulse = rig.core._context.liveness.pulse((CLUSTER, SET, 1))
+    assert pulse is not None and (pulse.epoch, pulse.max_offset) == (5000, 70)
 
 
 def test_a_heartbeat_that_another_controller_heard_counts_where_none_came_itself() -> None:
