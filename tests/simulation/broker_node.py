@@ -98,7 +98,7 @@ class BrokerNode:
         """As `local_replica` does: judge the last run, recover, judge by what is there."""
         disk, boot_id = self.disk, f"boot-{self.disk.boot_id}"
         marker = disk.marker or {}
-        self.clean, why = boot.judge(disk.marker, boot_id, bool(disk.log))
+        self.clean, why = boot.judge(disk.marker, boot_id, bool(disk.log), boot.Traces(earlier_life=disk.has_lived))
         known = disk.trusted_end if marker.get("io_error") else None
         report = disk.open(same_boot=why == "same_boot" or marker.get("boot_id") == boot_id)
         if self.clean and report.missing_bytes:

@@ -94,6 +94,11 @@ class SimulatedDisk:
         return self._files.read(EPOCHS) is None and self._files.read(EPOCHS_BACKUP) is not None
 
     @property
+    def has_lived(self) -> bool:
+        """One of `brokers.boot.EARLIER_LIFE_NAMES` is there."""
+        return self.identity is not None or any(self._files.read(name) is not None for name in (EPOCHS, EPOCHS_BACKUP, EPOCH_SEEN))
+
+    @property
     def is_intact(self) -> bool:
         """Nothing was lost that was not copied again, and nothing is about to be."""
         return not self.distrusted and self.power_in is None and not self.errors_due
