@@ -64,6 +64,27 @@ def power_of_one(stage: BrokerStage) -> str:
     return f"master and slave in turn, {lost} unflushed bytes gone (seed {armed.seed})"
 
 
+def power_of_all_but_one(stage: BrokerStage) -> str:
+    """A slave is left, then the master: whoever it is holds all that was acknowledged."""
+    armed, lost = Armed(stage), 0
+    for slave_stays in (True, False):
+        first, stays = (stage.master(), stage.slaves()[0]) if slave_stays else (stage.slaves()[0], stage.master())
+        gone = [first, *(name for name in stage.brokers if name not in (first, stays))]
+        point = armed.chance.choice(ON_MASTER if slave_stays else ON_SLAVE)
+        before = armed.log_now(*gone)
+        with armed.kept_off(*gone):
+            armed.die_at(point, *gone, passes=_passes(armed, point))
+            losses = armed.power_lost(*gone, kept=armed.chance.choice((0.0, 0.5)))
+            lost += sum(loss.bytes_lost for loss in losses)
+        for name in gone:
+            armed.must_say(before, name, UNCLEAN)
+        stage.cluster.whole()
+        if stage.master() != stays:
+            raise NotAsItShouldBe(f"{stage.master()} leads, and not {stays}, which holds everything")
+        stage.flows(20)
+    return f"a slave was left, then the master, {lost} unflushed bytes gone elsewhere (seed {armed.seed})"
+
+
 def power_of_all(stage: BrokerStage) -> str:
     """All at once; the last one to come back is needed, and the outcome says AT_RISK."""
     armed = Armed(stage)
@@ -123,6 +144,7 @@ LINES = (
     *(Line(f"point-slave-{point}", f"a slave dies {point.replace('-', ' ')}", _at(point, True), armed=True) for point in ON_SLAVE),
     Line("point-all-async", "all die with the master at each point in turn, flushing twice a second", all_at_points, runs=1, armed=True),
     Line("power-one", "one machine loses its power: what was not flushed is gone or torn", power_of_one, armed=True),
+    Line("power-but-one", "all machines but one lose their power: a slave is left, then the master", power_of_all_but_one, armed=True),
     Line("left-behind", "a slave stands still, then all die and it comes back first: every copy counts", left_behind, armed=True),
     Line("power-all-async", "all machines lose their power, flushing twice a second", power_of_all, may_lose="what was not flushed anywhere, about half a second", armed=True),
     Line("point-all-sync", "all die with the master at each point in turn, flushing before each answer", all_at_points, runs=1, settings=SYNC, armed=True),
