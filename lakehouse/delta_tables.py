@@ -94,15 +94,20 @@ def read(
     *,
     columns: Sequence[str] | None = None,
     filters: Filters = (),
+    opened: deltalake.DeltaTable | None = None,
 ) -> pa.Table:
-    """The cluster's rows of a table, in the order of landing. Raises `NotLanded`, `LakehouseError`."""
+    """
+    The cluster's rows of a table, by their places in the log; as it is now, or as it was when it was `opened`.
+
+    Raises `NotLanded`, `LakehouseError`.
+    """
     partition, offset = table.partition_column, table.offset_column
     wanted = list(columns or table.schema.names)
     places = (*(() if lake.cluster_id else (CLUSTER_ID,)), "topic", partition, offset)
     order = [name for name in dict.fromkeys(places) if name in table.schema.names]
     needed = list(dict.fromkeys((*wanted, *order)))
     try:
-        found = open_table(lake, table).to_pyarrow_table(
+        found = (opened or open_table(lake, table)).to_pyarrow_table(
             columns=needed, filters=[*own_rows(lake), *filters] or None
         )
     except (DeltaError, OSError, pa.ArrowException) as error:
@@ -133,8 +138,8 @@ def high_water(lake: Lake, table: TableSpec) -> HighWater:
     return found
 
 
-def _own_dataset(lake: Lake, table: TableSpec) -> ds.Dataset:
-    found = open_table(lake, table).to_pyarrow_dataset()
+def _own_dataset(lake: Lake, table: TableSpec, opened: deltalake.DeltaTable | None = None) -> ds.Dataset:
+    found = (opened or open_table(lake, table)).to_pyarrow_dataset()
     return found if lake.cluster_id is None else found.filter(pc.field(CLUSTER_ID) == lake.cluster_id)
 
 
@@ -161,10 +166,14 @@ def active_files(
     }
 
 
-def count_rows(lake: Lake, table: TableSpec) -> int:
-    """Number of the cluster's rows in a table, from its files' footers: no row is read. Raises `NotLanded`, `LakehouseError`."""
+def count_rows(lake: Lake, table: TableSpec, opened: deltalake.DeltaTable | None = None) -> int:
+    """
+    Number of the cluster's rows in a table, from its files' footers: no row is read; `opened` as for `read`.
+
+    Raises `NotLanded`, `LakehouseError`.
+    """
     try:
-        return int(_own_dataset(lake, table).count_rows())
+        return int(_own_dataset(lake, table, opened).count_rows())
     except (DeltaError, OSError, pa.ArrowException) as error:
         raise LakehouseError(f"table {table.name} cannot be read: {error}") from error
 

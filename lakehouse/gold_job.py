@@ -20,7 +20,7 @@ from lakehouse.errors import LakehouseError, NotLanded
 from lakehouse.gold_failovers import Events
 from lakehouse.gold_fold import GoldFold, SetChange
 from lakehouse.gold_merge import Merge, merge_rows
-from lakehouse.gold_progress import GOLD_PROGRESS, Mark, Progress
+from lakehouse.gold_progress import GOLD_PROGRESS, NOTHING_TAKEN, Mark, Progress
 from lakehouse.gold_rows import OUTAGE_TABLES, Carry, gold_rows
 from lakehouse.gold_spans import Row
 from lakehouse.gold_tables import GOLD_BY_NAME, GOLD_TABLES
@@ -30,7 +30,7 @@ from processors import snapshot_codec
 log = logging.getLogger(__name__)
 
 PIECE_COMMANDS_MAX = 20_000
-BEGINNING = Mark(-1, 0, 0)
+BEGINNING = Mark(-1, 0, 0, NOTHING_TAKEN)
 """Where a cluster stands of which nothing has landed; no progress is kept of that."""
 WRITTEN = (*GOLD_TABLES, GOLD_PROGRESS)
 """What a gold job commits to; if Spark merges, its Java process must inherit the open files of these tables' locks."""
@@ -105,9 +105,14 @@ class GoldJob:
         versions = gold_source.versions(self._lake)
         if at.nothing_new_in == versions:
             return at, Step(0, 0, at.mark)
-        piece = gold_source.next_piece(self._lake, at.mark.offset, PIECE_COMMANDS_MAX)
+        decisions = gold_source.Decisions(self._lake)
+        agrees, taken = decisions.agrees(at.mark.offset, at.mark.taken)
+        if not agrees:
+            at, taken = _anew(at), NOTHING_TAKEN
+        piece = gold_source.next_piece(self._lake, decisions, at.mark.offset, PIECE_COMMANDS_MAX)
+        taken = taken.plus(piece.taken)
         event_rows = gold_source.count_events(self._lake)
-        if not piece.records and event_rows == at.mark.event_rows:
+        if not piece.records and (event_rows, taken) == (at.mark.event_rows, at.mark.taken):
             at.nothing_new_in = versions
             return at, Step(0, 0, at.mark)
         if at.events is None or event_rows != at.mark.event_rows:
@@ -118,7 +123,7 @@ class GoldJob:
         rows, carry = gold_rows(changes, at.events, fold.at_ms, at.carry)
         merged = sum(self._put(at, name, found) for name, found in rows.items())
         progress = Progress(
-            offset=fold.folder.offset, at_ms=fold.at_ms, event_rows=event_rows,
+            offset=fold.folder.offset, at_ms=fold.at_ms, event_rows=event_rows, taken=taken,
             builders=gold_carry.BUILDERS_VERSION, tables=at.tables,
             snapshot=snapshot_codec.dump(fold.folder), carry=gold_carry.dump(carry),
         )  # fmt: skip
@@ -185,3 +190,14 @@ class GoldJob:
             with self._locks.held(table.name):
                 gold_progress.take_out(self._lake, table)
         return _Standing(BEGINNING, GoldFold(), Carry(), tables)
+
+
+def _anew(at: _Standing) -> _Standing:
+    """
+    From the first command again, over the rows that stand: none has another key, whatever was published.
+
+    It is needed when an outcome came after commands behind it had been taken in, and when an older release took
+    them in, which did not count the outcomes that it had.
+    """
+    log.info("gold is folded anew up to command %d: other outcomes of these commands count now", at.mark.offset)
+    return replace(at, mark=BEGINNING, fold=GoldFold(), carry=Carry(), nothing_new_in=None)

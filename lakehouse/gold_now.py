@@ -21,6 +21,7 @@ from lakehouse.errors import NotLanded
 from lakehouse.gold_fold import GoldFold
 from lakehouse.gold_progress import Progress
 from lakehouse.gold_rows import OUTAGE_TABLES, Carry, decided_rows, outage_rows
+from lakehouse.gold_source import Decisions
 from lakehouse.gold_spans import Row
 from lakehouse.gold_tables import GOLD_BY_NAME, GoldTableSpec
 from lakehouse.lake import Lake
@@ -67,8 +68,8 @@ def gold_now(lake: Lake, tables: Sequence[GoldTableSpec], broker_name: str | Non
     Raises `NotLanded` when no decision has landed, `LakehouseError` when history cannot be folded or read.
     """
     for _ in range(ATTEMPTS):
-        kept = _kept(lake, tables)
-        found = _now(lake, kept, tables, broker_name)
+        kept, decisions = _kept(lake, tables)
+        found = _now(lake, decisions, kept, tables, broker_name)
         if kept is None or gold_progress.read_mark(lake) == kept.mark():
             break
     return found
@@ -76,29 +77,46 @@ def gold_now(lake: Lake, tables: Sequence[GoldTableSpec], broker_name: str | Non
 
 def gold_settled(lake: Lake, tables: Sequence[GoldTableSpec]) -> GoldNow | None:
     """Up to where these tables speak, without their rows, when they hold all that can be told; None when `gold_now` would fold."""
-    kept = _kept(lake, tables)
-    if kept is None or gold_source.next_piece(lake, kept.offset, 1).records or gold_source.count_events(lake) != kept.event_rows:
+    kept, decisions = _kept(lake, tables)
+    if kept is None or gold_source.next_piece(lake, decisions, kept.offset, 1).records or gold_source.count_events(lake) != kept.event_rows:
         return None
     return GoldNow({}, kept.offset, kept.at_ms, 0, _waiting(lake, kept.offset))
 
 
-def _kept(lake: Lake, tables: Sequence[GoldTableSpec]) -> Progress | None:
-    """What the gold job keeps; None without one, and when the tables are not those that it speaks of."""
+def _kept(lake: Lake, tables: Sequence[GoldTableSpec]) -> tuple[Progress | None, Decisions]:
+    """
+    What the gold job keeps, and what is published now, which all of an answer rests on.
+
+    Nothing is kept without a job, when the tables are not those that it speaks of, and when other outcomes of the
+    commands in them count now: one came late. Decisions are opened last, so that they hold all that the job had read.
+    """
     kept = gold_progress.read_progress(lake)
-    if kept is None or kept.builders != gold_carry.BUILDERS_VERSION:
-        return None
+    if kept is not None and not _speaks_of(lake, kept, tables):
+        kept = None
+    decisions = Decisions(lake)
+    if kept is not None and not decisions.agrees(kept.offset, kept.taken)[0]:
+        kept = None
+    return kept, decisions
+
+
+def _speaks_of(lake: Lake, kept: Progress, tables: Sequence[GoldTableSpec]) -> bool:
+    """Whether the tables are those that the gold job merged into, by builders of today."""
+    if kept.builders != gold_carry.BUILDERS_VERSION:
+        return False
     try:
         ids = gold_progress.table_ids(lake, tables)
     except NotLanded:
-        return None
-    return kept if ids.items() <= kept.tables.items() else None
+        return False
+    return ids.items() <= kept.tables.items()
 
 
-def _now(lake: Lake, kept: Progress | None, tables: Sequence[GoldTableSpec], broker_name: str | None) -> GoldNow:
+def _now(
+    lake: Lake, decisions: Decisions, kept: Progress | None, tables: Sequence[GoldTableSpec], broker_name: str | None
+) -> GoldNow:
     start = -1 if kept is None else kept.offset
     fold, carry = _begun(kept)
     wanted = {table.name for table in tables}
-    newer, carry = _folded_on(lake, fold, carry, wanted)
+    newer, carry = _folded_on(lake, decisions, fold, carry, wanted)
     if fold.folder.offset < 0:
         raise NotLanded("no decision has landed yet")
     behind = fold.folder.offset > start or kept is None or gold_source.count_events(lake) != kept.event_rows
@@ -118,11 +136,13 @@ def _begun(kept: Progress | None) -> tuple[GoldFold, Carry]:
     return fold, Carry() if kept is None or kept.offset < 0 else gold_carry.load(kept.carry)
 
 
-def _folded_on(lake: Lake, fold: GoldFold, carry: Carry, wanted: Container[str]) -> tuple[_Newer, Carry]:
+def _folded_on(
+    lake: Lake, decisions: Decisions, fold: GoldFold, carry: Carry, wanted: Container[str]
+) -> tuple[_Newer, Carry]:
     """The rows of what the wanted tables lack, but for those that rest on broker events: these are made last, of all."""
     newer: _Newer = {}
     while True:
-        piece = gold_source.next_piece(lake, fold.folder.offset, PIECE_COMMANDS_MAX)
+        piece = gold_source.next_piece(lake, decisions, fold.folder.offset, PIECE_COMMANDS_MAX)
         if not piece.records:
             return newer, carry
         rows, carry = decided_rows(list(fold.changes(piece.records, piece.published)), carry, wanted)

@@ -10,13 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 from deltalake.exceptions import DeltaError
 
 from lakehouse.checks import AtLeast
 from lakehouse.columns import Column
-from lakehouse.delta_tables import open_table, own_predicate, read, replace_rows
+from lakehouse.delta_tables import arrow_schema, open_table, own_predicate, read, replace_rows
 from lakehouse.errors import LakehouseError, NotLanded
 from lakehouse.gold_fold import GoldFold
 from lakehouse.gold_tables import CLUSTER, GoldTableSpec
@@ -38,12 +39,40 @@ GOLD_PROGRESS = GoldTableSpec(
         Column("tables", pa.map_(pa.string(), pa.string()), "Name of table -> its Delta id: one made anew has another."),
         Column("snapshot", pa.binary(), "The fold after that command."),
         Column("carry", pa.binary(), "Rows that still hold, and all masterships."),
+        Column(
+            "taken", pa.struct([("rows", _LONG), ("commands", _LONG), ("places", _LONG)]),
+            "Outcomes of these commands that were taken in: rows, commands that had one, sum of the first ones' offsets.",
+            nullable=True,
+        ),
     ),
     key=("cluster_id",),
     checks=(AtLeast("offset", -1), AtLeast("event_rows", 0)),
     cluster_by=("cluster_id",),
     offset_column="offset",
-)
+)  # fmt: skip
+
+
+class Taken(NamedTuple):
+    """
+    Which outcomes were taken in, in three numbers.
+
+    Outcomes are only ever added, and of one command the first in the log counts. So another one counts if and only
+    if more commands have one, or as many have one and the sum of the places is less.
+    """
+
+    rows: int
+    """All of them, repeats too."""
+    commands: int
+    """Commands that had one."""
+    places: int
+    """Sum of the log offsets of the outcomes that count."""
+
+    def plus(self, more: Taken) -> Taken:
+        """With those of commands that follow."""
+        return Taken(self.rows + more.rows, self.commands + more.commands, self.places + more.places)
+
+
+NOTHING_TAKEN = Taken(0, 0, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +85,8 @@ class Mark:
     """When the log took it, ms since 1970-01-01 UTC."""
     event_rows: int
     """How many broker events of the kinds that failovers rest on were taken in."""
+    taken: Taken | None
+    """The outcomes of these commands that were taken in; None by an older release, which did not count them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +101,7 @@ class Progress(Mark):
 
     def mark(self) -> Mark:
         """Up to where it speaks."""
-        return Mark(self.offset, self.at_ms, self.event_rows)
+        return Mark(self.offset, self.at_ms, self.event_rows, self.taken)
 
 
 def read_mark(lake: Lake) -> Mark | None:
@@ -104,7 +135,8 @@ def newest_state(lake: Lake, last: int) -> GoldFold | None:
 
 def write_progress(lake: Lake, progress: Progress) -> None:
     """Replace the cluster's row in one commit. Raises `LakehouseError` when another writer was faster."""
-    row = {"cluster_id": lake.cluster_id, **asdict(progress), "tables": sorted(progress.tables.items())}
+    taken = None if progress.taken is None else progress.taken._asdict()
+    row = {"cluster_id": lake.cluster_id, **asdict(progress), "tables": sorted(progress.tables.items()), "taken": taken}
     replace_rows(lake, GOLD_PROGRESS, [row])
 
 
@@ -121,8 +153,15 @@ def table_ids(lake: Lake, tables: Sequence[GoldTableSpec]) -> dict[str, str]:
     return {table.name: str(open_table(lake, table).metadata().id) for table in tables}
 
 
-def _rows(lake: Lake, columns: list[str]) -> list[dict[str, object]]:
+def _rows(lake: Lake, columns: list[str]) -> list[dict[str, Any]]:
+    """The cluster's row as far as the table has these columns: one that an older release made lacks some."""
     try:
-        return read(lake, GOLD_PROGRESS, columns=columns).to_pylist()
+        opened = open_table(lake, GOLD_PROGRESS)
     except NotLanded:
         return []
+    present = set(arrow_schema(opened).names)
+    rows = read(lake, GOLD_PROGRESS, columns=[name for name in columns if name in present], opened=opened).to_pylist()
+    for row in rows:
+        taken = row.get("taken")
+        row["taken"] = None if taken is None or None in taken.values() else Taken(**taken)
+    return rows

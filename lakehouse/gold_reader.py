@@ -34,17 +34,20 @@ class Standing:
     """Of these, the last ones: no outcome of them has landed, so gold waits for it."""
     events_behind: int
     """Broker events that failovers rest on, landed and not in the tables."""
+    is_folded_anew: bool
+    """Whether the next run folds all of it anew: an outcome came after commands behind it had been taken in."""
 
     @property
     def is_fresh(self) -> bool:
         """Whether the tables hold all that has landed."""
-        return not (self.commands_behind or self.events_behind)
+        return not (self.commands_behind or self.events_behind or self.is_folded_anew)
 
     def as_dict(self) -> dict[str, Any]:
         """For `--json`; times in ms since 1970-01-01 UTC."""
         return {
             "offset": self.mark.offset, "at_ms": self.mark.at_ms, "fresh": self.is_fresh,
             "commands_behind": self.commands_behind, "unpublished": self.unpublished, "events_behind": self.events_behind,
+            "folded_anew": self.is_folded_anew,
         }  # fmt: skip
 
     def text(self) -> str:
@@ -56,7 +59,8 @@ class Standing:
         if self.is_fresh:
             return f"{until}, nothing more has landed"
         waits = f" ({self.unpublished} of them without an outcome yet)" if self.unpublished else ""
-        return f"{until}; {self.commands_behind} commands{waits} and {self.events_behind} broker events have landed since"
+        late = ", and outcomes that came late: all of it is folded anew" if self.is_folded_anew else ""
+        return f"{until}; {self.commands_behind} commands{waits} and {self.events_behind} broker events have landed since{late}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +103,9 @@ def _mark(lake: Lake) -> Mark:
 
 def _beyond(lake: Lake, mark: Mark) -> Standing:
     landed = gold_source.last_landed(lake, mark.offset)
-    published = gold_source.last_published(lake, mark.offset)
+    decisions = gold_source.Decisions(lake)
+    published = decisions.last(mark.offset)
     behind = 0 if landed is None else landed - mark.offset
     decided = min(behind, 0 if published is None else published - mark.offset)
-    return Standing(mark, behind, behind - decided, max(0, gold_source.count_events(lake) - mark.event_rows))
+    events = max(0, gold_source.count_events(lake) - mark.event_rows)
+    return Standing(mark, behind, behind - decided, events, not decisions.agrees(mark.offset, mark.taken)[0])

@@ -1,28 +1,31 @@
 """
 What gold is made from, piece by piece: landed commands with what was published of them, and broker events.
 
-Responsible for where a piece ends. A command counts once its outcome has landed too, so that it never
-depends on the moment of a run what its rows say. Refuses to know what rows are made.
+Responsible for where a piece ends, and for noticing an outcome that came late. A command counts once an outcome of it or
+of a later one has landed too, so that it never depends on the moment of a run what its rows say. Refuses to know what
+rows are made.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from events.topics import COMMANDS_TOPIC
-from lakehouse.delta_tables import count_rows, milliseconds, open_table, read
+from lakehouse.delta_tables import Filters, count_rows, milliseconds, open_table, read
 from lakehouse.errors import LakehouseError
 from lakehouse.gold_failovers import EVENT_KINDS, Events
 from lakehouse.gold_fold import Published, Record, published_of
+from lakehouse.gold_progress import NOTHING_TAKEN, Taken
 from lakehouse.lake import Lake
 from lakehouse.tables import BRONZE, BY_NAME, DECISIONS
 
 EVENT_TABLES = tuple(BY_NAME[f"silver/{kind}"] for kind in EVENT_KINDS)
-PUBLISHED_COLUMNS = ("command_offset", "digest", "publisher", "published_at_ms", "phases")
+PUBLISHED_COLUMNS = ("command_offset", "log_offset", "digest", "publisher", "published_at_ms", "phases")
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,36 +34,85 @@ class Piece:
 
     records: list[Record]
     published: Mapping[int, Published]
+    taken: Taken
+    """What was read of the outcomes of these commands."""
 
 
-def next_piece(lake: Lake, after: int, count_max: int) -> Piece:
+class Decisions:
+    """
+    What was published, as of one moment: that of opening the table.
+
+    All that is asked of it speaks of that moment, whatever lands meanwhile.
+    Raises `NotLanded`, `LakehouseError`.
+    """
+
+    def __init__(self, lake: Lake) -> None:
+        self._lake, self._opened = lake, open_table(lake, DECISIONS)
+        self._last: int | None = None
+
+    def last(self, after: int) -> int | None:
+        """Highest command offset above `after` of which an outcome has landed, None without one."""
+        if self._last is None or self._last <= after:
+            self._last = _highest(self._read(["command_offset"], [("command_offset", ">", after)])["command_offset"])
+        return self._last
+
+    def rows(self, after: int, last: int) -> list[dict[str, Any]]:
+        """The outcomes of commands behind `after`, up to and with `last`, by their places in the log."""
+        return self._read(PUBLISHED_COLUMNS, [("command_offset", ">", after), ("command_offset", "<=", last)]).to_pylist()
+
+    def agrees(self, offset: int, taken: Taken | None) -> tuple[bool, Taken | None]:
+        """
+        Whether the outcomes of commands up to `offset` that count are still those that were `taken`, and what is there now.
+
+        Rows are only ever added, so as many as before are the same ones, and that costs no reading of them. More of them
+        may be repeats, which a new leader publishes: these do not count.
+        """
+        behind = self._read(["command_offset"], [("command_offset", ">", offset)]).num_rows
+        there = count_rows(self._lake, DECISIONS, self._opened) - behind
+        if taken is not None and there == taken.rows:
+            return True, taken
+        found = self._read(["command_offset", "log_offset"], [("command_offset", "<=", offset)])
+        now = taken_of(zip(found["command_offset"].to_pylist(), found["log_offset"].to_pylist(), strict=True))
+        return taken is not None and (now.commands, now.places) == (taken.commands, taken.places), now
+
+    def _read(self, columns: Sequence[str], filters: Filters) -> pa.Table:
+        return read(self._lake, DECISIONS, columns=columns, filters=filters, opened=self._opened)
+
+
+def taken_of(outcomes: Iterable[tuple[int, int]]) -> Taken:
+    """What outcomes were taken: command offset and place in the log of each, by their places."""
+    first: dict[int, int] = {}
+    rows = 0
+    for rows, (command, place) in enumerate(outcomes, 1):
+        first.setdefault(command, place)
+    return Taken(rows, len(first), sum(first.values()))
+
+
+def next_piece(lake: Lake, decisions: Decisions, after: int, count_max: int) -> Piece:
     """
     The commands behind offset `after`, at most `count_max`; none when nothing more is there yet.
 
-    Raises `LakehouseError` when the very next command is missing although later ones have landed.
+    A command counts once an outcome of it or of a later one has landed. Where that is, is asked of the very
+    `decisions` that outcomes are read from: of two moments, the later one would count commands whose outcomes
+    the earlier one does not have. Raises `LakehouseError` when the very next command is missing although later
+    ones have landed.
     """
-    until = after + count_max
-    window = [("command_offset", ">", after), ("command_offset", "<=", until)]
-    rows = read(lake, DECISIONS, columns=PUBLISHED_COLUMNS, filters=window).to_pylist()
-    published = published_of(rows)
-    if not published and last_published(lake, after) is None:
-        return Piece([], {})
-    last = max(published, default=until)
-    records = _without_hole(_commands(lake, after, last), after)
-    return Piece(records, {offset: published[offset] for offset, _, _ in records if offset in published})
-
-
-def last_published(lake: Lake, after: int) -> int | None:
-    """Highest command offset above `after` whose outcome has landed, None without one."""
-    found = read(lake, DECISIONS, columns=["command_offset"], filters=[("command_offset", ">", after)])
-    last = pc.max(found["command_offset"]).as_py()
-    return None if last is None else int(last)
+    ahead = decisions.last(after)
+    if ahead is None:
+        return Piece([], {}, NOTHING_TAKEN)
+    records = _without_hole(_commands(lake, after, min(ahead, after + count_max)), after)
+    rows = decisions.rows(after, records[-1][0]) if records else []
+    return Piece(records, published_of(rows), taken_of((row["command_offset"], row["log_offset"]) for row in rows))
 
 
 def last_landed(lake: Lake, after: int) -> int | None:
     """Highest offset above `after` of a landed command, None without one."""
     filters = [("topic", "=", COMMANDS_TOPIC), ("offset", ">", after)]
-    last = pc.max(read(lake, BRONZE, columns=["offset"], filters=filters)["offset"]).as_py()
+    return _highest(read(lake, BRONZE, columns=["offset"], filters=filters)["offset"])
+
+
+def _highest(offsets: pa.ChunkedArray) -> int | None:
+    last = pc.max(offsets).as_py()
     return None if last is None else int(last)
 
 

@@ -13,7 +13,7 @@ from lakehouse import landing_beside, log_probe
 from lakehouse.config import LandConfig
 from lakehouse.errors import LakehouseError
 from lakehouse.gold_job import Step
-from lakehouse.gold_progress import Mark
+from lakehouse.gold_progress import NOTHING_TAKEN, Mark
 from lakehouse.lake import Lake
 from lakehouse.landing_beside import Watch, beside
 from lakehouse.log_probe import LogEnds
@@ -125,11 +125,11 @@ def test_what_fails_is_told_in_the_status_and_forgotten_once_it_works(
 def test_gold_is_made_piece_by_piece_and_a_piece_that_fails_is_made_again(
     tmp_path: Path, lake: Lake, ends: dict[tuple[str, int], LogEnds], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    steps: list[Step | Exception] = [Step(5, 2, Mark(4, 0, 0)), LakehouseError("a hole"), Step(1, 1, Mark(5, 0, 0))]
+    steps: list[Step | Exception] = [Step(5, 2, Mark(4, 0, 0, NOTHING_TAKEN)), LakehouseError("a hole"), Step(1, 1, Mark(5, 0, 0, NOTHING_TAKEN))]
     told: list[str | None] = []
 
     def step(job: object) -> Step:
-        found = steps.pop(0) if steps else Step(0, 0, Mark(5, 0, 0))
+        found = steps.pop(0) if steps else Step(0, 0, Mark(5, 0, 0, NOTHING_TAKEN))
         if isinstance(found, Exception):
             raise found
         return found
