@@ -163,8 +163,9 @@ class BrokerProcess:
     def _make_membership(self) -> None:
         config, replica = self.config, self.replica
         me = Introduction(
-            config.cluster_name, config.broker_name, config.advertised, config.ha_advertised, replica.boot.incarnation
-        )
+            config.cluster_name, config.broker_name, config.advertised, config.ha_advertised, replica.boot.incarnation,
+            config.min_in_sync_replicas if config.all_ack else 1,
+        )  # fmt: skip
         timers = MembershipTimers(
             config.heartbeat_interval_ms, config.controller_heartbeat_timeout_ms, config.replica_poll_ms, config.election_priority,
             asks_for_elections=not config.async_learner,

@@ -16,6 +16,9 @@ from brokers.replica.roles import RoleNotice
 from brokers.service.request_fields import BadField, number
 
 MEMBERS_MAX = 1_024
+INT32_MAX = 2**31 - 1
+EPOCH_REACH = 1_000
+"""A 1008 that names an epoch further above all that is known here is believed once a configured controller says the same."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,15 +30,25 @@ class Introduction:
     address: str
     ha_address: str
     incarnation: str
+    min_in_sync: int | None = None
+    """How many members an acknowledgement needs; None: not told (counts as 1)."""
 
 
 @dataclass(frozen=True, slots=True)
 class LogPosition:
-    """`epoch`: the newest of the epoch file (-1: none), offsets in bytes of the commit log."""
+    """`epoch`: the newest of the epoch file (-1: none), offsets in bytes of the commit log. `epoch_seen`: the highest that
+    was ever heard of, also by former lives; `set_epoch`: of a master's SyncStateSet. -1 each: not told."""
 
     epoch: int
     max_offset: int
     confirm_offset: int
+    epoch_seen: int = -1
+    set_epoch: int = -1
+
+    def told(self) -> dict[str, str]:
+        """What our controllers hear beyond RocketMQ's fields."""
+        fields = {"regentEpochSeen": self.epoch_seen, "regentSetEpoch": self.set_epoch}
+        return {key: str(value) for key, value in fields.items() if value >= 0}
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +68,7 @@ def heartbeat(me: Introduction, broker_id: int, position: LogPosition, timeout_m
         "brokerId": str(broker_id), "epoch": str(position.epoch), "maxOffset": str(position.max_offset),
         "confirmOffset": str(position.confirm_offset), "heartbeatTimeoutMills": str(timeout_ms),
         "electionPriority": str(priority), "regentIncarnation": me.incarnation, "regentHaAddress": me.ha_address,
-    }  # fmt: skip
+    } | position.told()  # fmt: skip
     return RemotingCommand.request(RequestCode.BROKER_HEARTBEAT, ext, oneway=True)
 
 
@@ -83,7 +96,9 @@ def register_broker(
         "brokerAddress": me.address, "invokeTime": str(wall_ms), "regentIncarnation": me.incarnation,
         "regentClean": "true" if clean else "false", "regentHaAddress": me.ha_address,
         "regentLastEpoch": str(position.epoch), "regentEndOffset": str(position.max_offset), "regentCommandId": command_id,
-    }  # fmt: skip
+    } | position.told()  # fmt: skip
+    if me.min_in_sync is not None:
+        ext["regentMinInSync"] = str(me.min_in_sync)
     return RemotingCommand.request(RequestCode.CONTROLLER_REGISTER_BROKER, ext)
 
 
@@ -131,14 +146,15 @@ def read_alter_answer(answer: RemotingCommand) -> AlterAnswer:
 
 
 def role_notice(message: RemotingCommand, source: str) -> RoleNotice | None:
-    """What an answer to 1002, 1003, 1004, or a 1008, says about the set; None when it says nothing of an epoch."""
+    """What an answer to 1002, 1003, 1004, or a 1008, says about the set; None when it says nothing of an epoch, or names
+    an epoch or a broker id that cannot be one (31 bits, as in RocketMQ): nothing of it is believed then."""
     ext = message.ext
     master_epoch = _number(ext, "masterEpoch")
     if master_epoch is None:
         master_epoch = _number(ext, "regentMasterEpoch")
-    if master_epoch is None:
-        return None
     master_id = _number(ext, "masterBrokerId")
+    if master_epoch is None or not 0 <= master_epoch <= INT32_MAX or not -1 <= (master_id or 0) <= INT32_MAX:
+        return None
     address = ext.get("masterAddress") or None
     if address is None:
         master_id = None
@@ -156,6 +172,11 @@ def role_notice(message: RemotingCommand, source: str) -> RoleNotice | None:
         # The controller may be ours and the master a Java broker: that one never tells its HA address.
         regent_master="regentMasterHaAddress" in ext,
     )
+
+
+def is_within_reach(notice: RoleNotice, known: LogPosition) -> bool:
+    """Whether a notice of unproven origin may be followed at once."""
+    return notice.master_epoch <= max(known.epoch, known.epoch_seen, 0) + EPOCH_REACH
 
 
 def usual_ha_address(address: str) -> str | None:

@@ -162,8 +162,9 @@ class LocalReplica:
     def position(self) -> LogPosition:
         core = self.core
         if core is None:
-            return LogPosition(self._epochs.newest_epoch, self.store.log_end, self.store.confirm_offset)
-        return LogPosition(core.epochs.newest_epoch, core.log_end, core.confirm_offset)
+            return LogPosition(self._epochs.newest_epoch, self.store.log_end, self.store.confirm_offset, self._epoch_seen)
+        set_epoch = core.set_epoch if core.is_master else -1
+        return LogPosition(core.epochs.newest_epoch, core.log_end, core.confirm_offset, core.log.epoch_seen, set_epoch)
 
     def clean(self) -> bool:
         return self.driver.core.clean if self.driver else self.boot.clean

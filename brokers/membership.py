@@ -166,8 +166,7 @@ class Membership:
         effects = self._registration.register_answered(_settled_code(answer))
         if answer is not None and answer.code == ResponseCode.SUCCESS:
             self.registered.set()
-            greeting = self._greeting()
-            if greeting is not None:
+            if (greeting := self._greeting()) is not None:
                 self._controllers.heartbeat(greeting)
             notice = messages.role_notice(answer, "register")
             if notice is None or notice.master_id is None:
@@ -214,8 +213,7 @@ class Membership:
         if answer.code not in (ResponseCode.SUCCESS, ResponseCode.CONTROLLER_MASTER_STILL_EXIST):
             _log.info("%s answered %d: %s", source, answer.code, answer.remark)
             return
-        notice = messages.role_notice(answer, source)
-        if notice is not None:
+        if (notice := messages.role_notice(answer, source)) is not None:
             self._hooks.on_notice(notice)
 
     def _register_again(self) -> None:
@@ -230,11 +228,15 @@ class Membership:
             self._reregistering = False
 
     def notified(self, message: RemotingCommand) -> None:
-        """1008: act at once; it needs no answer."""
-        self.replicas = messages.read_replicas(message) or self.replicas
+        """1008: act at once; it needs no answer. One from beyond reach is but a reason to ask."""
         notice = messages.role_notice(message, "notify")
-        if notice is not None and self.broker_id is not None:
+        if notice is None or self.broker_id is None:
+            return
+        if messages.is_within_reach(notice, self._hooks.position()):
+            self.replicas = notice.replicas or self.replicas
             self._hooks.on_notice(notice)
+        else:
+            self.ask(elect=False)
 
     async def propose(self, effect: ProposeSyncSet, command_id: str) -> AlterResult:
         """1001: the replica's proposal, and what is known of its outcome."""
@@ -255,8 +257,7 @@ class Membership:
 
     async def _beat(self) -> None:
         while True:
-            greeting = self._greeting()
-            if greeting is not None:
+            if (greeting := self._greeting()) is not None:
                 self._controllers.heartbeat(greeting)
             await asyncio.sleep(self._timers.heartbeat_ms / 1000)
 

@@ -7,17 +7,23 @@ wrong label can make two different logs look equal.
 
 from __future__ import annotations
 
+import logging
+import os
 import zlib
 from pathlib import Path
 
 from brokers.ha.epochs import EPOCH_MAX, EpochError, EpochHistory
 from brokers.log.checkpoint import replace_file
+from brokers.log.commit_log import sync_directory
 
 FILE_BYTES_MAX = 1024 * 1024
+ASIDE_SUFFIX = ".setAside"
 CRC_MASK = 0x7FFFFFFF
 CRC_UNCHECKED = 0
 NONE_HERE = "older"
 """Mark of an epoch seen under which no link was agreed on: every byte of the log is older."""
+
+_log = logging.getLogger(__name__)
 
 
 class EpochFileError(Exception):
@@ -103,13 +109,21 @@ class EpochFile:
         try:
             epoch_text, *marks, crc = _read_text(self._seen).split()
             epoch = _number(epoch_text)
-            if marks not in ([], [NONE_HERE]) or _number(crc) != _seen_crc(epoch, bool(marks)) or epoch > EPOCH_MAX:
+            if marks not in ([], [NONE_HERE]) or _number(crc) != _seen_crc(epoch, bool(marks)):
                 raise ValueError("checksum is wrong")
         except (OSError, ValueError) as error:
             raise EpochFileError(
                 f"{self._seen}: {error}: move the store folder away and start this replica empty"
             ) from error
-        return epoch, bool(marks)
+        return (epoch, bool(marks)) if epoch <= EPOCH_MAX else self._set_aside(epoch)
+
+    def _set_aside(self, epoch: int) -> tuple[int, bool]:
+        """An earlier release wrote what no controller can have decided (a forged notice, S18): the log is as good as before."""
+        aside = self._seen.with_name(self._seen.name + ASIDE_SUFFIX)
+        os.replace(self._seen, aside)
+        sync_directory(aside.parent)
+        _log.warning("%s: epoch %d is above %d and was never decided: set aside as %s", self._seen, epoch, EPOCH_MAX, aside)
+        return 0, False
 
     def save(self, epochs: EpochHistory, epoch_seen: int, none_of_seen: bool = False) -> None:
         """Durable on return. An empty history is not written (2.7): its labels cover no bytes then.

@@ -86,3 +86,18 @@ def test_a_java_master_under_a_controller_of_ours_is_known_as_such() -> None:
     ext = {"masterBrokerId": "2", "masterAddress": "h:10911", "masterEpoch": "5", "regentMasterEpoch": "5"}
     notice = messages.role_notice(RemotingCommand.request(1008, ext), "notify")
     assert notice is not None and notice.master_ha_address == "h:10912" and not notice.regent_master
+
+
+@pytest.mark.parametrize("change", [{"masterEpoch": str(2**31)}, {"masterEpoch": "-2"}, {"masterBrokerId": str(2**31)}])
+def test_a_notice_with_a_number_that_cannot_be_is_none(change: dict[str, str]) -> None:
+    ext = {"masterBrokerId": "2", "masterAddress": "h:1", "masterEpoch": "5"} | change
+    assert messages.role_notice(RemotingCommand.request(1008, ext), "notify") is None
+
+
+def test_our_controllers_hear_of_the_highest_epoch_seen_the_set_epoch_and_the_minimum() -> None:
+    position = LogPosition(3, 100, 90, 5, 12)
+    me = Introduction("C", "b", "h:1", "h:2", "inc", 2)
+    beat, register = messages.heartbeat(me, 2, position, 1, 0), messages.register_broker(me, 2, position, True, "id", 9)
+    for request in (beat, register):
+        assert (request.ext["regentEpochSeen"], request.ext["regentSetEpoch"]) == ("5", "12")
+    assert register.ext["regentMinInSync"] == "2"

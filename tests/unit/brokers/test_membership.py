@@ -158,3 +158,16 @@ async def test_another_replica_can_be_named_as_master_and_the_answer_is_followed
     assert refused is not None and refused.code == 2012
     assert all(notice.source == "poll" for notice in broker.notices[told:])
     await broker.membership.close()
+
+
+async def test_a_notice_from_beyond_reach_only_makes_the_broker_ask(tmp_path: Path, controller: ScriptedController) -> None:
+    broker = Broker(tmp_path, controller)
+    await broker.membership.register()
+    ext = {"masterBrokerId": "66", "masterAddress": "evil:1", "masterEpoch": str(2**31 - 2), "regentReplicas": "66=evil:1"}
+    asked = sum(request.code == 1004 for request in controller.heard)
+    broker.membership.notified(RemotingCommand.request(1008, ext))
+    await until(lambda: sum(request.code == 1004 for request in controller.heard) > asked, "a controller was asked")
+    assert all(notice.master_epoch < 1_000 for notice in broker.notices) and 66 not in broker.membership.replicas
+    broker.membership.notified(RemotingCommand.request(1008, ext | {"masterEpoch": "9"}))
+    assert broker.notices[-1].master_epoch == 9
+    await broker.membership.close()

@@ -147,3 +147,11 @@ def test_nothing_is_rewritten_when_nothing_changed(tmp_path: Path) -> None:
     file.save(H((1, 0)), 1)
     assert (tmp_path / "e").stat().st_ino == inode
     assert not (tmp_path / "eSeen").exists()
+
+
+def test_an_impossible_epoch_an_earlier_release_wrote_is_set_aside_and_the_replica_starts(tmp_path: Path) -> None:
+    path, epoch = tmp_path / "e", 2**63 - 1
+    EpochFile(path).save(H((1, 0)), epoch)
+    assert EpochFile(path).load() == (H((1, 0)), 1)
+    assert str(epoch) in (tmp_path / "eSeen.setAside").read_text()
+    assert EpochFile(path).load() == (H((1, 0)), 1)
