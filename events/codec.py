@@ -136,6 +136,8 @@ def _decode_slowly(data: bytes, codec: _Codec) -> Record:
 def _oldest_codec(outcome: Outcome) -> _Codec | None:
     """Return the first released form that holds it: older releases beside us read that one."""
     kinds = frozenset(map(type, outcome.changes))
+    if outcome.state_digest:
+        return _BY_CLASS[Outcome]
     found = _FORMS.get(kinds)
     if found is None:
         found = next((codec for codec, known in _OUTCOMES if kinds <= known), None)
@@ -258,7 +260,11 @@ def _changes_of(codec: _Codec) -> frozenset[type]:
     return frozenset(_CLASSES[b["name"].removeprefix("regent.")] for b in field["type"]["items"])
 
 
-_OUTCOMES = [(codec, _changes_of(codec)) for codec in (*_EARLIER_OUTCOMES, _BY_CLASS[Outcome])]
+# Those that hold less came before those that hold more.
+_OUTCOMES = sorted(
+    ((codec, _changes_of(codec)) for codec in (*_EARLIER_OUTCOMES, _BY_CLASS[Outcome])),
+    key=lambda form: (len(form[1]), len(form[0].schema["fields"])),
+)
 # By the kinds of changes: asked once for each set of them, not for each outcome.
 _FORMS: dict[frozenset[type], _Codec] = {}
 _WRITERS: dict[bytes, Writer] = {}

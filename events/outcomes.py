@@ -38,7 +38,8 @@ class Outcome(Struct, frozen=True, gc=False):
     """
     What one record led to.
 
-    The last three fields are stamped by the publisher and stay outside the digest.
+    What follows `digest` stays outside it: three fields that the publisher stamps, and the digest of the state itself,
+    which the fold gives to every hundredth outcome (`processors.state_digest`).
     """
 
     command_offset: int
@@ -58,3 +59,4 @@ class Outcome(Struct, frozen=True, gc=False):
     publisher: str = ""
     published_at_ms: int = 0
     phases: Mapping[str, int] = field(default_factory=dict)
+    state_digest: bytes = b""

@@ -18,6 +18,7 @@ from lakehouse.lake import Lake
 from lakehouse.state_at import folder_at
 from lakehouse.tables import DECISIONS
 from processors import snapshot_codec
+from processors.state_digest import STATE_DIGEST_EVERY, has_state_digest, newest_state_digest
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +42,15 @@ class Written:
         return "\n".join([
             f"{self.path}: state after command {self.offset} of {wording.moment(self.at_ms)} UTC, {self.size_bytes} bytes",
             f"cluster {self.cluster_id}  digest {self.digest[:16]}…, {compared}",
-            f"A controller of that cluster starts from it when it lies in <data_dir>/snapshots as {snapshot_codec.file_name(self.offset)}.",
+            self._use(),
         ])  # fmt: skip
+
+    def _use(self) -> str:
+        if has_state_digest(self.offset):
+            return f"A controller of that cluster starts from it when it lies in <data_dir>/snapshots as {snapshot_codec.file_name(self.offset)}."
+        provable = newest_state_digest(self.offset + 1)
+        best = f": --at {provable} gives the newest before it" if provable >= 0 else ""
+        return f"A controller does not start from it: it takes a state of which a digest is published, one in {STATE_DIGEST_EVERY}{best}."
 
 
 def write_snapshot(lake: Lake, out: Path, *, offset: int | None = None, at_ms: int | None = None) -> Written:

@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 from events.outcomes import Outcome
 from processors.fold import Folder
+from processors.state_digest import has_state_digest
 
 RECORDS_TOGETHER = 512
 
@@ -41,7 +42,9 @@ class BulkFold:
                 self._on_difference(offset)
             return True
         self._waiting.append(data)
-        if len(self._waiting) < RECORDS_TOGETHER and offset + 1 < self._end:
+        # What comes next may want a snapshot of this very state, which can be proven here.
+        is_full = len(self._waiting) >= RECORDS_TOGETHER or has_state_digest(offset)
+        if not is_full and offset + 1 < self._end:
             return False
         self.flush()
         return True

@@ -31,6 +31,7 @@ from processors.outcome_refold import OutcomeRefold
 from processors.snapshots import SnapshotFolder
 from processors.start_fold import StartFold, patiently
 from processors.start_notes import StartNotes
+from processors.state_digest import has_state_digest
 from processors.topic_identity import TopicIdentity
 
 _log = logging.getLogger(__name__)
@@ -169,7 +170,7 @@ class ControllerLog:
             self._notes.keep_log_id(check_first_record(data, self._config.cluster_id, None))
         self._on_record(offset, data)
         self._newest = (offset, data)
-        if offset - self._snapshot_offset >= self._config.snapshot_every_offsets:
+        if has_state_digest(offset) and offset - self._snapshot_offset >= self._config.snapshot_every_offsets:
             self._snapshot_soon(offset)
 
     def _snapshot_soon(self, offset: int) -> None:
@@ -251,7 +252,7 @@ class ControllerLog:
         return asyncio.get_running_loop().run_in_executor(self._asking, work)
 
     async def close(self, *, snapshot: bool) -> None:
-        """Stop all clients; `snapshot` writes a last one."""
+        """Stop all clients; `snapshot` writes a last one, where it can be proven, and how far this controller was."""
         self._closing = True
         if self._watch is not None:
             await self._watch.close()
@@ -261,8 +262,10 @@ class ControllerLog:
             if client is not None:
                 await client.close()
         await asyncio.gather(*self._snapshotting, return_exceptions=True)
-        if snapshot:
-            await self._snapshot()
+        if snapshot and self._folder is not None:
+            self._notes.keep_applied_offset(self._folder.offset)
+            if has_state_digest(self._folder.offset):
+                await self._snapshot()
         if self._reader is not None:
             await self._in_thread(self._reader.close)
         self._refolding.submit(self._refold.close)

@@ -53,6 +53,10 @@ class RecentCommands:
         """Return the entries, oldest first."""
         return ((command_id, self._entries[command_id]) for command_id in self._by_age)
 
+    def newest_first(self) -> Iterator[tuple[bytes, FirstOutcome]]:
+        """Return the entries, newest first."""
+        return ((command_id, self._entries[command_id]) for command_id in reversed(self._by_age))
+
     def remember(self, command_id: bytes, first: FirstOutcome) -> None:
         """Add the first outcome of an id that is not here yet."""
         self._entries[command_id] = first

@@ -44,9 +44,9 @@ def last_published(reader: LogReader) -> int:
     return newest_published(newest_first())
 
 
-def published_digest(reader: LogReader, command_offset: int) -> bytes | None:
+def published_outcome(reader: LogReader, command_offset: int) -> Outcome | None:
     """
-    The digest that was published for the command at that offset; None when none is found. Blocking.
+    What was published for the command at that offset; None when none is found. Blocking.
 
     The topic has no holes, so that outcome stands at its own offset or, behind repeats, later. Raises LogUnreachable.
     """
@@ -56,7 +56,7 @@ def published_digest(reader: LogReader, command_offset: int) -> bytes | None:
         at = newest_published([reader.record(OUTCOMES_TOPIC, position)])
         if at == command_offset:
             outcome = decode(reader.record(OUTCOMES_TOPIC, position))
-            return outcome.digest if isinstance(outcome, Outcome) else None
+            return outcome if isinstance(outcome, Outcome) else None
         if at > command_offset:
             return None
         position += 1 if at < 0 else command_offset - at

@@ -13,7 +13,8 @@ from events.outcomes import Outcome
 from events.topics import COMMANDS_TOPIC
 from processors.fold import Folder
 from processors.log_reader import LogReader
-from processors.outcome_publisher import last_published
+from processors.outcome_publisher import last_published, published_outcome
+from processors.snapshot_proof import doubt
 from processors.snapshots import SnapshotFolder
 
 
@@ -30,7 +31,7 @@ class OutcomeRefold:
         """The outcomes of the commands from `first` up to `end` (excluded). Raises LogUnreachable, LogBroken."""
         reader = self._opened()
         if self._folder is None or self._folder.next_offset > first:
-            self._folder = self._snapshots.newest(first - 1)
+            self._folder = next((one for one in self._snapshots.newest_first(first - 1) if self._proven(one)), Folder())
         folder, found = self._folder, []
 
         def take(offset: int, data: bytes) -> None:
@@ -40,6 +41,9 @@ class OutcomeRefold:
 
         reader.read(COMMANDS_TOPIC, folder.next_offset, end, take)
         return found
+
+    def _proven(self, folder: Folder) -> bool:
+        return doubt(folder, published_outcome(self._opened(), folder.offset)) is None
 
     def last_published(self) -> int:
         """The command offset of the newest outcome in the topic, -1 when there is none. Raises LogUnreachable."""

@@ -8,13 +8,13 @@ old enough. Refuses to know: their format (`snapshot_codec`).
 from __future__ import annotations
 
 import logging
-import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
 
 from processors import snapshot_codec
 from processors.fold import Folder
+from processors.whole_file import replace_whole
 
 _log = logging.getLogger(__name__)
 
@@ -34,27 +34,20 @@ class SnapshotFolder:
         names = (_NAME.match(entry.name) for entry in self._directory.iterdir())
         return sorted(int(match[1]) for match in names if match is not None)
 
-    def write(self, folder: Folder) -> Path:
-        """Write the folder's state now: file, sync, rename, sync of the folder; then drop old ones."""
+    def write(self, folder: Folder) -> Path | None:
+        """Write the folder's state now, whole or not at all; then drop old ones. None: too large to be read again."""
+        data = snapshot_codec.dump(folder)
+        if len(data) > snapshot_codec.SNAPSHOT_BYTES_MAX:
+            _log.warning(
+                "no snapshot at offset %d: %d bytes, limit %d; a start folds the log from where the last one ends",
+                folder.offset, len(data), snapshot_codec.SNAPSHOT_BYTES_MAX,
+            )  # fmt: skip
+            return None
         path = self._path(folder.offset)
-        part = path.with_suffix(".part")
-        with part.open("wb") as file:
-            file.write(snapshot_codec.dump(folder))
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(part, path)
-        descriptor = os.open(self._directory, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+        replace_whole(path, data)
         for offset in self.offsets()[: -self._kept]:
             self._path(offset).unlink(missing_ok=True)
         return path
-
-    def newest(self, not_above: int) -> Folder:
-        """The folder of the newest good snapshot whose offset is at most `not_above`; else an empty one."""
-        return next(self.newest_first(not_above), Folder())
 
     def newest_first(self, not_above: int) -> Iterator[Folder]:
         """Every good snapshot whose offset is at most `not_above`, the newest first; others are told in one line."""

@@ -21,9 +21,11 @@ from processors.config import ControllerConfig
 from processors.fold import Folder, ReleaseTooOld
 from processors.log_reader import LogBroken, LogReader, LogUnreachable, check_bounds, check_first_record
 from processors.outcome_backlog import BACKLOG_MAX
-from processors.outcome_publisher import last_published, published_digest
+from processors.outcome_publisher import last_published, published_outcome
+from processors.snapshot_proof import doubt
 from processors.snapshots import SnapshotFolder
 from processors.start_notes import StartNotes
+from processors.state_digest import has_state_digest, newest_state_digest
 
 _log = logging.getLogger(__name__)
 Answer = TypeVar("Answer")
@@ -68,7 +70,7 @@ class StartFold:
 
     def _end_of_whole_log(self, published: int) -> int:
         known_id = self._notes.log_id()
-        needed = max(published + 1, self._snapshots.newest_offset() + 1, 1 if known_id else 0)
+        needed = max(published, self._snapshots.newest_offset(), self._notes.applied_offset(), 0 if known_id else -1) + 1
         deadline = time.monotonic() + BEHIND_WAIT_S
         while True:
             first, end = self._patiently(lambda: self._reader.bounds(COMMANDS_TOPIC))
@@ -102,7 +104,7 @@ class StartFold:
             except (snapshot_fetch.FetchFailed, snapshot_codec.SnapshotError, ValueError) as error:
                 _log.info("no snapshot from %s: %s", peer, error)
                 continue
-            if own.offset < folder.offset <= published and self._proven(folder, f"{peer}'s", must=True):
+            if own.offset < folder.offset <= published and self._proven(folder, f"{peer}'s"):
                 _log.info(
                     "snapshot at offset %d fetched from %s: %d bytes in %.1f s",
                     folder.offset, peer, len(data), time.monotonic() - begun,
@@ -111,25 +113,23 @@ class StartFold:
                 return folder
         return own
 
-    def _proven(self, folder: Folder, whose: str, *, must: bool = False) -> bool:
-        """Compare with the digest that was published for that offset; without one only an own snapshot is believed."""
+    def _proven(self, folder: Folder, whose: str) -> bool:
+        """Compare with what was published for that offset, history and state: an own file is believed as little as a peer's."""
         name = f"{whose} snapshot at offset {folder.offset}"
         if folder.state.is_formed and folder.state.cluster_id != self._config.cluster_id:
             _log.warning("%s is not used: it is of the cluster %r", name, folder.state.cluster_id)
             return False
-        digest = self._patiently(lambda: published_digest(self._reader, folder.offset))
-        if digest is None:
-            _log.warning("%s cannot be compared: no outcome of that offset is published", name)
-            return not must
-        if digest != folder.digest:
-            _log.error("%s is not used: another digest was published for it, so it is of another history", name)
-            return False
-        return True
+        why = doubt(folder, self._patiently(lambda: published_outcome(self._reader, folder.offset)))
+        if why is not None:
+            _log.warning("%s is not used: %s", name, why)
+        return why is None
 
     # -- the rest ----------------------------------------------------------------------------------
 
     def _fold(self, folder: Folder, end: int, published: int) -> list[Outcome]:
         start, begun = folder.next_offset, time.monotonic()
+        long = end - start >= self._config.snapshot_every_offsets
+        last_provable = newest_state_digest(min(end, published + 1))
         shown = kept = begun
         bulk = BulkFold(folder, end, published, BACKLOG_MAX, lambda at: self._disagreed(at, from_snapshot=start > 0))
 
@@ -144,7 +144,8 @@ class StartFold:
             if now - shown > PROGRESS_EVERY_S:
                 shown = now
                 _log.info("folding: %s", progress_text(offset + 1 - start, end - start, now - begun))
-            if now - kept > SNAPSHOT_WHILE_FOLDING_S and offset <= published:
+            due = now - kept > SNAPSHOT_WHILE_FOLDING_S or (long and offset == last_provable)
+            if due and offset <= published and has_state_digest(offset):
                 kept = now
                 self._snapshots.write(folder)
 
@@ -163,8 +164,6 @@ class StartFold:
             raise LogBroken(f"offset {folder.next_offset}: {error}; start a newer release") from None
         if end > start:
             _log.info("folded %s", progress_text(end - start, end - start, time.monotonic() - begun))
-        if end - start >= self._config.snapshot_every_offsets:
-            self._snapshots.write(folder)
         return bulk.outcomes
 
     def _disagreed(self, offset: int, *, from_snapshot: bool) -> None:

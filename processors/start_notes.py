@@ -1,16 +1,17 @@
 """
 What a controller remembers between its starts, beside snapshots.
 
-Responsible for: the id of the log it belongs to (so that a topic made anew is noticed), where other
+Responsible for: the id of the log it belongs to (so that a topic made anew is noticed), how far it was, where other
 controllers give out snapshots, and a consumer group of its own for each start. Refuses to know: Kafka.
 """
 
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping
 from pathlib import Path
+
+from processors.whole_file import replace_whole
 
 GROUPS_KEPT = 16
 """Groups are used in turn: the member a killed process left behind is gone long before its group comes again."""
@@ -34,6 +35,15 @@ class StartNotes:
     def keep_log_id(self, log_id: bytes) -> None:
         if self.log_id() != log_id:
             self._write(self._read() | {"log_id": log_id.hex()})
+
+    def applied_offset(self) -> int:
+        """The last offset that was applied when this controller was stopped in order; -1 when it is not known."""
+        kept = self._read().get("applied_offset")
+        return kept if isinstance(kept, int) else -1
+
+    def keep_applied_offset(self, offset: int) -> None:
+        if offset > self.applied_offset():
+            self._write(self._read() | {"applied_offset": offset})
 
     def peers_http(self) -> dict[str, str]:
         """The HTTP addresses other controllers were heard with last."""
@@ -61,9 +71,4 @@ class StartNotes:
         return found if isinstance(found, dict) else {}
 
     def _write(self, content: dict[str, object]) -> None:
-        part = self._path.with_suffix(".part")
-        with part.open("w", encoding="utf-8") as file:
-            json.dump(content, file)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(part, self._path)
+        replace_whole(self._path, json.dumps(content).encode())

@@ -23,7 +23,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "infra": ("schemas", "events", "processors", "brokers", "lakehouse"),
 }
 # the one part of processors that the lakehouse may touch: what is pure
-PURE_OF_PROCESSORS = {"state", "fold", "canonical", "decide", "evolve", "elect", "snapshot_codec", "fold_repeats",
+PURE_OF_PROCESSORS = {"state", "fold", "canonical", "decide", "evolve", "elect", "snapshot_codec", "fold_repeats", "state_digest",
     # what if: the very rules by which a controller calls for elections
     "liveness", "triggers", "rules", "heartbeat_gaps"}
 

@@ -14,7 +14,7 @@ import fastavro
 from fastavro.schema import fingerprint, to_parsing_canonical_form
 
 import schemas
-from events.codec import HEADER_BYTES, MARKER
+from events.codec import HEADER_BYTES, MARKER, peek_fingerprint
 
 HEADER = {
     "event_id": bytes(16), "cluster_name": "c", "broker_name": "broker-a", "broker_id": 1, "incarnation": "i", "at_ms": 5,
@@ -54,9 +54,10 @@ def outcome() -> dict[str, Any]:
 
 def retold(data: bytes, schema: dict[str, Any]) -> bytes:
     """A record of this release as the later one would have written it; what it has more is null."""
-    ours = fastavro.parse_schema(schemas.load(schema["name"]))
-    body = BytesIO(data[HEADER_BYTES:])
-    return bytes_of(schema, **fastavro.schemaless_reader(body, ours, None, return_record_name=True, return_record_name_override=True))
+    name, body = schema["name"], BytesIO(data[HEADER_BYTES:])
+    ours = fastavro.parse_schema(schemas.earlier(name).get(peek_fingerprint(data)) or schemas.load(name))
+    unsaid = {"state_digest": b""} if name == "Outcome" else {}
+    return bytes_of(schema, **unsaid | fastavro.schemaless_reader(body, ours, None, return_record_name=True, return_record_name_override=True))
 
 
 def bytes_of(schema: dict[str, Any], **values: Any) -> bytes:

@@ -44,9 +44,16 @@ def test_in_a_folder_it_has_the_name_that_a_controller_looks_for(lake: Lake, tmp
     place.mkdir()
     written = write_snapshot(lake, place, at_ms=BEGAN_MS + 5_500)
     assert (written.offset, written.at_ms) == (5, BEGAN_MS + 5_000)
-    found = SnapshotFolder(place, 3).newest(len(RECORDS))
+    found = next(SnapshotFolder(place, 3).newest_first(len(RECORDS)))
     assert (found.offset, found.digest) == (5, folded(5).digest)
     assert [one.name for one in place.iterdir()] == [Path(written.path).name]
+
+
+def test_it_says_whether_a_controller_will_start_from_it(lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("processors.state_digest.STATE_DIGEST_EVERY", 4)
+    land(lake, [*COMMANDS, *OUTCOMES])
+    assert "A controller of that cluster starts from it" in write_snapshot(lake, tmp_path / "a.bin", offset=3).text()
+    assert "does not start from it" in (said := write_snapshot(lake, tmp_path / "b.bin", offset=5).text()) and "--at 3 " in said
 
 
 def test_without_an_outcome_it_is_written_and_says_so(lake: Lake, tmp_path: Path) -> None:

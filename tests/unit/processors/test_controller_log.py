@@ -78,7 +78,10 @@ async def test_outcomes_that_cannot_be_read_keep_no_question_about_the_commands_
         await log.close(snapshot=False)
 
 
-async def test_a_snapshot_shortens_the_way_but_never_beyond_what_is_published(tmp_path: Path) -> None:
+async def test_a_snapshot_shortens_the_way_but_never_beyond_what_is_published(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("processors.state_digest.STATE_DIGEST_EVERY", 1)
     rig = Rig().lead().three()
     SnapshotFolder(tmp_path / "snapshots", 3).write(rig.folder)
     early = rig.folder.offset
@@ -135,14 +138,15 @@ async def test_a_snapshot_remembers_from_where_on_it_knows_every_command(tmp_pat
         log._folder = rig.folder
         await log._snapshot()
         await log.close(snapshot=False)
-    written = SnapshotFolder(tmp_path / "snapshots", 3).newest(rig.folder.offset)
+    written = next(SnapshotFolder(tmp_path / "snapshots", 3).newest_first(rig.folder.offset))
     assert written.recent.complete_from == rig.folder.recent.complete_from == rig.folder.offset - 2
     assert list(written.recent.items()) == list(rig.folder.recent.items())
 
 
 async def test_a_command_that_names_another_digest_stops_a_start_from_a_snapshot_but_not_one_from_the_whole_log(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("processors.state_digest.STATE_DIGEST_EVERY", 1)
     rig = Rig().lead().three()
     snapshots = SnapshotFolder(tmp_path / "snapshots", 3)
     snapshots.write(rig.folder)

@@ -10,7 +10,7 @@ from events.outcomes import Outcome
 from events.producer import LogProducer
 from events.topics import OUTCOMES_TOPIC
 from processors.log_reader import LogReader
-from processors.outcome_publisher import OutcomePublisher, last_published, published_digest
+from processors.outcome_publisher import OutcomePublisher, last_published, published_outcome
 from tests.support.brokers import until
 from tests.support.mock_kafka import mock_kafka
 
@@ -47,8 +47,8 @@ async def test_the_published_digest_of_a_command_is_found_behind_repeats_and_gar
             publisher.publish(replace(outcome(offset), digest=bytes([offset]) * 32))
         await publisher.close()
         reader = LogReader(kafka)
-        assert [published_digest(reader, offset) for offset in range(5)] == [bytes([offset]) * 32 for offset in range(5)]
-        assert published_digest(reader, 5) is None
+        assert [found.digest for offset in range(5) if (found := published_outcome(reader, offset))] == [bytes([offset]) * 32 for offset in range(5)]
+        assert published_outcome(reader, 5) is None
         reader.close()
 
 

@@ -9,13 +9,15 @@ from events.producer import LogProducer
 from events.topics import COMMANDS_TOPIC
 from processors.fold import Folder
 from processors.log_reader import LogReader
+from processors.outcome_publisher import OutcomePublisher
 from processors.outcome_refold import OutcomeRefold
 from processors.snapshots import SnapshotFolder
 from tests.support.controller_rig import Rig
 from tests.support.mock_kafka import mock_kafka
 
 
-async def test_pieces_of_history_come_out_as_they_were(tmp_path: Path) -> None:
+async def test_pieces_of_history_come_out_as_they_were(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("processors.state_digest.STATE_DIGEST_EVERY", 1)
     rig = Rig().lead().three()
     folder, snapshots = Folder(), SnapshotFolder(tmp_path, 3)
     outcomes = [folder.apply(offset, data).outcome for offset, data in enumerate(rig.log.records)]
@@ -29,6 +31,11 @@ async def test_pieces_of_history_come_out_as_they_were(tmp_path: Path) -> None:
         for record in rig.log.records:
             commands.append(record, lambda offset: None)
         await commands.close(timeout_s=20)
+        publisher = OutcomePublisher(kafka, asyncio.get_running_loop(), lambda offset, ok: None)
+        await publisher.warm_up()
+        for outcome in outcomes:
+            publisher.publish(outcome)
+        await publisher.close()
         refold = OutcomeRefold(lambda: LogReader(kafka), snapshots)
         for first, end in ((4, 6), (6, 8), (1, 4)):
             found = await asyncio.to_thread(refold.outcomes, first, end)

@@ -7,6 +7,7 @@ import logging
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from events.producer import LogProducer
 from events.topics import COMMANDS_TOPIC
@@ -27,6 +28,7 @@ from tests.unit.processors.test_snapshot_fetch import answering
 def _one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
     """So that what was folded when something happens does not hang on how many are folded together."""
     monkeypatch.setattr("processors.bulk_fold.RECORDS_TOGETHER", 1)
+    monkeypatch.setattr("processors.state_digest.STATE_DIGEST_EVERY", 1)
 
 
 async def fill(kafka: dict[str, str], rig: Rig) -> None:
@@ -75,6 +77,54 @@ def history(alterations: int = 4) -> tuple[Rig, Folder]:
     return rig, half
 
 
+def wrong(half: Folder) -> bytes:
+    """A snapshot of that very history in which one replica has another address; its own digest is right."""
+    name, broker_set = next(iter(half.state.sets.items()))
+    replicas = (replace(broker_set.replicas[0], address="stranger:666"), *broker_set.replicas[1:])
+    state = replace(half.state, sets=half.state.sets.set(name, replace(broker_set, replicas=replicas)))
+    return snapshot_codec.dump(Folder(state, half.offset, half.digest, half.recent.copy()))
+
+
+async def test_an_own_snapshot_whose_state_is_not_the_published_one_is_refused_and_named(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    rig, half = history()
+    with mock_kafka() as kafka:
+        await fill(kafka, rig)
+        start = Start(tmp_path, kafka, snapshot_fetch_gap=1_000)
+        start.snapshots.write(half).write_bytes(wrong(half))
+        folder = await start.run()
+    assert folder.digest == rig.folder.digest and start.folded[0] == 0
+    assert folder.state == rig.folder.state
+    assert f"own snapshot at offset {half.offset} is not used: its state is not the one that was published" in caplog.text
+
+
+async def test_a_snapshot_of_an_offset_without_a_published_state_is_folded_again(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("processors.state_digest.STATE_DIGEST_EVERY", 1_000)  # As older releases published.
+    rig, half = history()
+    with mock_kafka() as kafka:
+        await fill(kafka, rig)
+        start = Start(tmp_path, kafka, snapshot_fetch_gap=1_000)
+        start.snapshots.write(half)
+        folder = await start.run()
+    assert folder.digest == rig.folder.digest and start.folded[-1] == rig.folder.offset and "no digest of the state" in caplog.text
+
+
+async def test_a_log_that_ends_below_what_a_stopped_controller_had_applied_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("processors.start_fold.BEHIND_WAIT_S", 0.0)
+    rig, _ = history()
+    with mock_kafka() as kafka:
+        await fill(kafka, rig)
+        start = Start(tmp_path, kafka)
+        start.notes.keep_applied_offset(rig.folder.offset + 1)
+        with pytest.raises(LogBroken, match="was cut or made anew"):
+            await start.run()
+
+
 async def test_the_newest_snapshot_bounds_what_is_folded(tmp_path: Path) -> None:
     rig, half = history()
     with mock_kafka() as kafka:
@@ -88,6 +138,7 @@ async def test_the_newest_snapshot_bounds_what_is_folded(tmp_path: Path) -> None
 
 async def test_records_that_are_folded_together_give_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("processors.bulk_fold.RECORDS_TOGETHER", 4)
+    monkeypatch.setattr("processors.state_digest.STATE_DIGEST_EVERY", 100)
     rig, _ = history()
     with mock_kafka() as kafka:
         await fill(kafka, rig)
@@ -122,7 +173,7 @@ async def test_a_missing_snapshot_is_fetched_from_a_peer_proven_and_kept(tmp_pat
     assert "no snapshot from c0" in caplog.text and f"snapshot at offset {half.offset} fetched from c2" in caplog.text
 
 
-@pytest.mark.parametrize("kind", ["garbage", "other version", "other history", "other cluster", "from the future"])
+@pytest.mark.parametrize("kind", ["garbage", "other version", "other history", "other cluster", "from the future", "well-formed and wrong"])
 async def test_a_peers_snapshot_that_is_not_of_this_history_is_never_used(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, kind: str
 ) -> None:
@@ -134,7 +185,7 @@ async def test_a_peers_snapshot_that_is_not_of_this_history_is_never_used(
     data = {
         "garbage": b"<html>", "other version": good.replace(b"regent-snapshot ", b"regent-snapshot 9", 1),
         "other history": snapshot_codec.dump(stranger.folder), "from the future": snapshot_codec.dump(future),
-        "other cluster": good.replace(b'"cluster"', b'"another"'),
+        "other cluster": good.replace(b'"cluster"', b'"another"'), "well-formed and wrong": wrong(half),
     }[kind]  # fmt: skip
     with mock_kafka() as kafka, answering(200, data) as (peer, _):
         await fill(kafka, rig)
@@ -142,6 +193,7 @@ async def test_a_peers_snapshot_that_is_not_of_this_history_is_never_used(
         folder = await start.run()
     assert folder.digest == rig.folder.digest and start.folded == list(range(rig.folder.offset + 1))
     assert half.offset not in start.snapshots.offsets()
+    assert kind != "well-formed and wrong" or "c2's snapshot at offset 6 is not used: its state is not" in caplog.text.replace(str(half.offset), "6")
 
 
 async def test_an_own_snapshot_of_another_history_is_passed_over(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -21,6 +21,13 @@ def test_the_log_id_survives_and_a_torn_file_is_as_good_as_none(tmp_path: Path) 
         assert StartNotes(tmp_path).next_group("g") == "g-0"
 
 
+def test_how_far_a_stopped_controller_was_never_falls(tmp_path: Path) -> None:
+    assert StartNotes(tmp_path).applied_offset() == -1
+    for offset in (7, 3):
+        StartNotes(tmp_path).keep_applied_offset(offset)
+    assert StartNotes(tmp_path).applied_offset() == 7
+
+
 def test_where_others_give_out_snapshots_is_kept_until_something_else_is_heard(tmp_path: Path) -> None:
     assert StartNotes(tmp_path).peers_http() == {}
     StartNotes(tmp_path).keep_peers_http({"c2": "h:1"})
