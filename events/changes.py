@@ -134,6 +134,22 @@ class BrokerSetImported(Struct, frozen=True, gc=False, array_like=True, tag=True
     source: str
 
 
+class MembersRemembered(Struct, frozen=True, gc=False, array_like=True, tag=True):
+    """Who holds all that was acknowledged although it is no member, and who ever was one (S14)."""
+
+    broker_name: str
+    remembered: tuple[int, ...]
+    former: tuple[int, ...]
+
+
+class MinimumTold(Struct, frozen=True, gc=False, array_like=True, tag=True):
+    """With how few members a replica acknowledges when it is master."""
+
+    broker_name: str
+    broker_id: int
+    min_in_sync: int
+
+
 Change = (
     ClusterStarted
     | LeadershipClaimed
@@ -147,6 +163,8 @@ Change = (
     | RulesActivated
     | MasterAtRisk
     | BrokerSetImported
+    | MembersRemembered
+    | MinimumTold
 )
 
 CHANGES: tuple[type, ...] = (
@@ -162,4 +180,6 @@ CHANGES: tuple[type, ...] = (
     RulesActivated,
     MasterAtRisk,
     BrokerSetImported,
+    MembersRemembered,
+    MinimumTold,
 )

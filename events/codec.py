@@ -68,7 +68,7 @@ class _Codec(NamedTuple):
 
 def encode(record: Record) -> bytes:
     """Return the bytes of `record`. Raises `MalformedRecord` for values without an encoding."""
-    codec = _oldest_codec(record) if type(record) is Outcome else _BY_CLASS.get(type(record))
+    codec = _codec_of(record)
     if codec is None:
         raise MalformedRecord(f"{type(record).__name__} is not a record")
     try:
@@ -104,11 +104,6 @@ def decode(data: bytes) -> Record:
     return _decode_as(codec, data)
 
 
-def decoder_of(cls: type) -> Callable[[bytes], Any]:
-    """Return `decode` for bytes with the header of that class, for those who looked at it already."""
-    return partial(_decode_as, _BY_CLASS[cls])
-
-
 def _decode_as(codec: _Codec, data: bytes) -> Any:
     if len(data) > codec.bytes_max:
         raise MalformedRecord(f"record of {len(data)} bytes, limit {codec.bytes_max}")
@@ -133,6 +128,17 @@ def _decode_slowly(data: bytes, codec: _Codec) -> Record:
     return record
 
 
+def _codec_of(record: Record) -> _Codec | None:
+    """Return the first released form that holds `record`: older releases beside us read that one."""
+    cls = type(record)
+    if cls is Outcome:
+        return _oldest_codec(record)
+    for codec, missing in _EARLIER_COMMANDS.get(cls, ()):
+        if all(getattr(record, name) is None for name in missing):
+            return codec
+    return _BY_CLASS.get(cls)
+
+
 def _oldest_codec(outcome: Outcome) -> _Codec | None:
     """Return the first released form that holds it: older releases beside us read that one."""
     kinds = frozenset(map(type, outcome.changes))
@@ -154,9 +160,16 @@ def peek_fingerprint(data: bytes) -> str:
 
 
 def fingerprint_of(record_or_type: Any) -> str:
-    """Return the fingerprint of a record class: 16 hex digits in the order of the bytes."""
-    cls = record_or_type if isinstance(record_or_type, type) else type(record_or_type)
-    return _BY_CLASS[cls].header[len(MARKER) :].hex()
+    """Return the fingerprint of a class's newest form, or of a record's own: 16 hex digits in the order of the bytes."""
+    is_class = isinstance(record_or_type, type)
+    codec = _BY_CLASS[record_or_type] if is_class else _codec_of(record_or_type)
+    return codec.header[len(MARKER) :].hex()
+
+
+def command_decoders() -> dict[bytes, Callable[[bytes], Any]]:
+    """Return header -> `decode` for such bytes, of every form of every command, former ones too, for those who looked at it."""
+    codecs = [*(_BY_CLASS[cls] for cls in COMMANDS), *_FORMER_COMMANDS]
+    return {codec.header: partial(_decode_as, codec) for codec in codecs}
 
 
 def _plain_writer(schema: Any) -> Callable[[Any], Any] | None:
@@ -231,6 +244,12 @@ def _record_reader(schema: dict[str, Any]) -> Callable[[dict[str, Any]], Any]:
     return read
 
 
+def _kinds_of(codec: _Codec) -> frozenset[type]:
+    """Return the kinds of changes that this form of an outcome can hold."""
+    field = next(one for one in codec.schema["fields"] if one["name"] == "changes")
+    return frozenset(_CLASSES[b["name"].removeprefix("regent.")] for b in field["type"]["items"])
+
+
 def _build(cls: type, schema: dict[str, Any] | None = None) -> _Codec:
     schema = schemas.load(cls.__name__) if schema is None else schema
     parsed = fastavro.parse_schema(schema)
@@ -249,25 +268,31 @@ _PARTS: tuple[type, ...] = (
 _CLASSES = {cls.__name__: cls for cls in (*RECORD_CLASSES, *CHANGES, *_PARTS)}
 _BY_CLASS: dict[type, _Codec] = {cls: _build(cls) for cls in RECORD_CLASSES}
 _EARLIER_OUTCOMES = [_build(Outcome, schema) for schema in schemas.earlier("Outcome").values()]
+
+
+def _earlier_commands(cls: type) -> tuple[tuple[_Codec, tuple[str, ...]], ...]:
+    """Return each former form of a command, oldest first, with the fields that it does not have."""
+    forms = [_build(cls, schema) for schema in schemas.earlier(cls.__name__).values()]
+    forms.sort(key=lambda codec: len(codec.schema["fields"]))
+    return tuple((codec, cls.__struct_fields__[len(codec.schema["fields"]) :]) for codec in forms)
+
+
+# Later fields of a command stand at its end and are null where they are not told.
+_EARLIER_COMMANDS = {cls: forms for cls in COMMANDS if (forms := _earlier_commands(cls))}
+_FORMER_COMMANDS = [codec for forms in _EARLIER_COMMANDS.values() for codec, _ in forms]
 _BY_HEADER: dict[bytes, _Codec] = {
-    codec.header: codec for codec in (*_BY_CLASS.values(), *_EARLIER_OUTCOMES)
+    codec.header: codec for codec in (*_BY_CLASS.values(), *_EARLIER_OUTCOMES, *_FORMER_COMMANDS)
 }
-
-
-def _changes_of(codec: _Codec) -> frozenset[type]:
-    """Return the kinds of changes that this form of an outcome can hold."""
-    field = next(field for field in codec.schema["fields"] if field["name"] == "changes")
-    return frozenset(_CLASSES[b["name"].removeprefix("regent.")] for b in field["type"]["items"])
 
 
 # Those that hold less came before those that hold more.
 _OUTCOMES = sorted(
-    ((codec, _changes_of(codec)) for codec in (*_EARLIER_OUTCOMES, _BY_CLASS[Outcome])),
-    key=lambda form: (len(form[1]), len(form[0].schema["fields"])),
+    ((codec, _kinds_of(codec)) for codec in (*_EARLIER_OUTCOMES, _BY_CLASS[Outcome])),
+    key=lambda form: len(form[1]),
 )
 # By the kinds of changes: asked once for each set of them, not for each outcome.
 _FORMS: dict[frozenset[type], _Codec] = {}
 _WRITERS: dict[bytes, Writer] = {}
 
 # What a `ClusterFormed` of this release makes active.
-COMMAND_FINGERPRINTS: tuple[str, ...] = tuple(sorted(fingerprint_of(cls) for cls in COMMANDS))
+COMMAND_FINGERPRINTS: tuple[str, ...] = tuple(sorted(head[len(MARKER) :].hex() for head in command_decoders()))

@@ -42,7 +42,7 @@ class ApplyBrokerId(Struct, frozen=True, gc=False):
 
 
 class RegisterBroker(Struct, frozen=True, gc=False):
-    """A start of a replica makes itself known; a Java broker leaves the last five out."""
+    """A start of a replica makes itself known; a Java broker leaves the last six out."""
 
     envelope: Envelope
     cluster_name: str
@@ -54,6 +54,7 @@ class RegisterBroker(Struct, frozen=True, gc=False):
     clean: bool | None = None
     last_epoch: int | None = None
     end_offset: int | None = None
+    min_in_sync: int | None = None
 
 
 class AlterSyncStateSet(Struct, frozen=True, gc=False):

@@ -11,7 +11,7 @@ import msgspec
 
 from lakehouse.gold_rows import Carry
 
-BUILDERS_VERSION = 1
+BUILDERS_VERSION = 2
 """Raised when a builder gives other rows for the same history: then gold is built anew."""
 
 _DECODER = msgspec.json.Decoder(Carry)

@@ -65,6 +65,11 @@ def change_line(change: Change) -> str:
             return f"cleaned {whole}"
         case "MasterAtRisk":
             return f"epoch {change['master_epoch']} may lack acknowledged messages"
+        case "MembersRemembered":
+            holders = f"{members(change['remembered'])} may be elected too" if change["remembered"] else "nobody else"
+            return f"remembered: {holders}; ever members {members(change['former'])}"
+        case "MinimumTold":
+            return f"broker {change['broker_id']} acknowledges with {change['min_in_sync']} members or more"
         case "BrokerSetImported":
             return _imported(change)
         case "SettingsChanged":

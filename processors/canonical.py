@@ -55,7 +55,10 @@ def set_text(broker_set: BrokerSet) -> str:
 def set_bytes(broker_set: BrokerSet) -> bytes:
     """Return the same, as the digest takes it in."""
     text = _ascii(_encode(broker_set))
-    # Both came with rules 2: what version 1 published has to stay as it was.
+    # What came with later rules is left out where it says nothing: what was published has to stay.
+    if broker_set.remembered or broker_set.former or broker_set.minimums:
+        return text
+    text = text[: -len(_NO_MEMORY)] + b"]"
     if broker_set.imported:
         return text
     return text[: -len(",false]") if broker_set.at_risk else -len(",false,false]")] + b"]"
@@ -91,6 +94,7 @@ def _ascii(text: bytes) -> bytes:
     return _text(json.loads(text)).encode("ascii")
 
 
+_NO_MEMORY = b",[],[],[]]"
 # As a number: to look for bytes in bytes takes four times as long.
 _DELETE = 0x7F
 _encode = Encoder().encode

@@ -111,6 +111,7 @@ class CommandDesk:
         envelope = context.envelope(command_id, gateway.cause_of(request), requested_by)
         build = COMMAND_BUILDERS[request.code]
         command = build(request, envelope, context.evidence_of)
+        command = gateway.as_active(command, context.state.fingerprints)
         if fingerprint_of(command) not in context.state.fingerprints:
             # In the log it would be bytes that nobody reads, and its sender would never hear of it (D3).
             kind, rules = type(command).__name__, context.state.rules_version

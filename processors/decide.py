@@ -22,6 +22,8 @@ from events.commands import (
 )
 from processors import decide_cluster, decide_elect, decide_import, decide_replicas, decide_sync_set
 from processors.decide_refusals import Decision, Refusal
+from processors.decide_remembered import remembering
+from processors.rules import rules_of
 from processors.state import ControllerState
 
 
@@ -29,6 +31,11 @@ def decide(state: ControllerState, command: Command) -> Decision:
     """Return what `command` does to `state`. Total: whatever decodes gets an answer."""
     refusal = guard(state, command)
     return rule(state, command) if refusal is None else Decision(refusal)
+
+
+def _of_a_set(state: ControllerState, name: str, decision: Decision) -> Decision:
+    """Return a decision about a set, with who is remembered afterwards (S14)."""
+    return remembering(state, name, decision) if rules_of(state.rules_version).remembers else decision
 
 
 def guard(state: ControllerState, command: Command) -> Refusal | None:
@@ -53,15 +60,15 @@ def rule(state: ControllerState, command: Command) -> Decision:
     """Return what the rules of its kind make of a command that passed the guard."""
     match command:
         case AlterSyncStateSet():
-            return decide_sync_set.alter_sync_state_set(state, command)
+            decided = decide_sync_set.alter_sync_state_set(state, command)
         case ElectMaster():
-            return decide_elect.elect_master(state, command)
+            decided = decide_elect.elect_master(state, command)
         case RegisterBroker():
-            return decide_replicas.register_broker(state, command)
+            decided = decide_replicas.register_broker(state, command)
         case ApplyBrokerId():
-            return decide_replicas.apply_broker_id(state, command)
+            decided = decide_replicas.apply_broker_id(state, command)
         case CleanBrokerData():
-            return decide_replicas.clean_broker_data(state, command)
+            decided = decide_replicas.clean_broker_data(state, command)
         case ClaimLeadership():
             return decide_cluster.claim_leadership(state, command)
         case ClusterFormed():
@@ -69,8 +76,9 @@ def rule(state: ControllerState, command: Command) -> Decision:
         case ChangeSettings():
             return decide_cluster.change_settings(state, command)
         case ImportBrokerSet():
-            return decide_import.import_broker_set(state, command)
+            decided = decide_import.import_broker_set(state, command)
         case ActivateRules():
             return decide_cluster.activate_rules(state, command)
         case _:
             assert_never(command)
+    return _of_a_set(state, command.broker_name, decided)

@@ -11,7 +11,7 @@ from events.envelope import ReplicaEvidence
 from events.outcomes import LABEL_AT_RISK, CandidateVerdict
 from processors.decide_refusals import Decision, Refusal
 from processors.elect import Election, elect
-from processors.elect_candidates import Candidate, assess, highest_epoch, not_considered
+from processors.elect_candidates import Candidate, assess, highest_epoch, not_considered, reach
 from processors.rules import Rules, rules_of
 from processors.state import EPOCH_MAX, NO_BROKER_ID, BrokerSet, ControllerState
 
@@ -43,8 +43,10 @@ def elect_master(state: ControllerState, command: ElectMaster) -> Decision:
     counts = command.evidence if rules.epoch_above_all_evidence else ()
     if election.winner is None:
         seen = candidates if rules.epoch_above_all_evidence else ()
-        return _failed(broker_set, command, election.verdicts, seen, counts)
-    highest = highest_epoch(broker_set.highest_epoch_seen, candidates, counts, NO_LIMIT)
+        limit = reach(broker_set, rules, EPOCH_MAX)
+        return _failed(broker_set, command, election.verdicts, seen, counts, limit)
+    limit = reach(broker_set, rules, NO_LIMIT)
+    highest = highest_epoch(broker_set.highest_epoch_seen, candidates, counts, limit)
     return _elected(broker_set, candidates, election, highest, rules)
 
 
@@ -67,6 +69,7 @@ def _failed(
     verdicts: tuple[CandidateVerdict, ...],
     candidates: tuple[Candidate, ...],
     evidence: tuple[ReplicaEvidence, ...],
+    limit: int,
 ) -> Decision:
     """
     Refuse; a dead master is cleared once, when a controller asked.
@@ -80,7 +83,7 @@ def _failed(
     if command.designate or master is None or broker_set.master_epoch >= EPOCH_MAX:
         return Decision(Refusal.MASTER_NOT_AVAILABLE, candidates=verdicts)
     epoch = broker_set.master_epoch + 1
-    highest = highest_epoch(max(broker_set.highest_epoch_seen, epoch), candidates, evidence, EPOCH_MAX)
+    highest = highest_epoch(max(broker_set.highest_epoch_seen, epoch), candidates, evidence, limit)
     cleared = MasterCleared(broker_set.broker_name, master, epoch, REASON_NOBODY, highest)
     return Decision(Refusal.MASTER_NOT_AVAILABLE, (cleared,), verdicts)
 

@@ -5,15 +5,19 @@ Responsible for `controller.md` 5.2, 5.3 and 5.7 with design S5, S6 and S9.
 Refuses to know elections: what it clears, others elect anew.
 """
 
+from msgspec import structs
+
 from events.changes import (
     BrokerIdApplied,
     BrokerRegistered,
     BrokersCleaned,
     MasterCleared,
+    MinimumTold,
     SyncStateSetAltered,
 )
 from events.commands import ApplyBrokerId, CleanBrokerData, RegisterBroker
 from processors.decide_refusals import ACCEPTED_WITHOUT_CHANGE, Decision, Refusal
+from processors.elect_candidates import reach
 from processors.rules import rules_of
 from processors.state import (
     BROKER_ID_MAX,
@@ -70,8 +74,12 @@ def register_broker(state: ControllerState, command: RegisterBroker) -> Decision
     last_epoch = UNKNOWN if command.last_epoch is None else command.last_epoch
     # The epoch after the highest one reported must still fit (S7).
     texts = (command.broker_address, command.ha_address, command.incarnation)
-    if not command.broker_address or _any_too_long(*texts) or last_epoch >= EPOCH_MAX:
+    rules = rules_of(state.rules_version)
+    too_high = last_epoch >= reach(broker_set, rules, EPOCH_MAX)
+    if not command.broker_address or _any_too_long(*texts) or too_high:
         return Decision(Refusal.INVALID_REGISTRATION)
+    if rules.notices_going_back and _went_back(broker_set, replica, command):
+        command = structs.replace(command, clean=False)
     highest = broker_set.highest_epoch_seen
     highest = highest if highest > last_epoch else last_epoch
     lost: tuple[MasterCleared | SyncStateSetAltered, ...] = ()
@@ -82,9 +90,10 @@ def register_broker(state: ControllerState, command: RegisterBroker) -> Decision
             lost = (_same_set_anew(broker_set, highest),)
         highest = max((change.highest_epoch_seen for change in lost), default=highest)
     registered = _registered(broker_set, replica, command, highest)
+    told = _minimum(broker_set, command) if rules.remembers else ()
     if _is_known_already(broker_set, replica, registered):
-        return ACCEPTED_WITHOUT_CHANGE
-    return Decision(changes=(*lost, registered))
+        return Decision(changes=told) if told else ACCEPTED_WITHOUT_CHANGE
+    return Decision(changes=(*lost, registered, *told))
 
 
 def clean_broker_data(state: ControllerState, command: CleanBrokerData) -> Decision:
@@ -101,6 +110,9 @@ def clean_broker_data(state: ControllerState, command: CleanBrokerData) -> Decis
         return Decision(Refusal.CLEAN_NO_SUCH_SET)
     ids = tuple(replica.broker_id for replica in broker_set.replicas)
     gone = tuple(i for i in ids if command.broker_ids is None or i in command.broker_ids)
+    spares = rules_of(state.rules_version).cleans_no_holder and not command.clean_living
+    if spares and _anyone_holds(broker_set, command, set(gone)):
+        return Decision(Refusal.CLEAN_IS_ALIVE)
     if not gone:
         return ACCEPTED_WITHOUT_CHANGE
     left = _left_the_set(broker_set, gone, REASON_CLEANED, broker_set.highest_epoch_seen)
@@ -122,6 +134,32 @@ def _is_new_start(replica: Replica, command: RegisterBroker) -> bool:
 
 def _is_unclean_start(replica: Replica, command: RegisterBroker) -> bool:
     return command.clean is False and _is_new_start(replica, command)
+
+
+def _went_back(broker_set: BrokerSet, replica: Replica, command: RegisterBroker) -> bool:
+    """
+    Return whether a former member's log lies below what this id registered with before (S15).
+
+    Its disk was lost with its identity kept, or it is an older copy. A former master that was cut
+    below where it had begun, and starts again before it copied anything of the new epoch, looks the
+    same: that one has to catch up once more, which it must anyway.
+    """
+    if command.last_epoch is None or command.end_offset is None:
+        return False
+    if not _is_new_start(replica, command) or replica.last_epoch < 0:
+        return False
+    is_former = replica.broker_id in (*broker_set.former, *broker_set.sync_state_set)
+    before = (replica.last_epoch, replica.end_offset)
+    return is_former and (command.last_epoch, command.end_offset) < before
+
+
+def _minimum(broker_set: BrokerSet, command: RegisterBroker) -> tuple[MinimumTold, ...]:
+    """Return the change that keeps with how few members it acknowledges; 1 when it did not tell."""
+    minimum = 1 if command.min_in_sync is None else command.min_in_sync
+    minimum = max(1, min(minimum, REPLICAS_MAX))
+    if dict(broker_set.minimums).get(command.broker_id, 1) == minimum:
+        return ()
+    return (MinimumTold(broker_set.broker_name, command.broker_id, minimum),)
 
 
 def _registered(
@@ -160,6 +198,11 @@ def _is_known_already(broker_set: BrokerSet, replica: Replica, new: BrokerRegist
 def _anyone_alive(command: CleanBrokerData, ids: set[int]) -> bool:
     """Any sign of life counts here, of whichever incarnation: forgetting is the danger."""
     return any(entry.alive and entry.broker_id in ids for entry in command.evidence)
+
+
+def _anyone_holds(broker_set: BrokerSet, command: CleanBrokerData, ids: set[int]) -> bool:
+    """Return whether one of `ids` lives, or holds what was acknowledged although it is no member (S14)."""
+    return _anyone_alive(command, ids) or not ids.isdisjoint(broker_set.remembered)
 
 
 def _same_set_anew(broker_set: BrokerSet, highest: int) -> SyncStateSetAltered:

@@ -8,7 +8,7 @@ Refuses to know why the master wants it: what has caught up is the master's to j
 from events.changes import SyncStateSetAltered
 from events.commands import AlterSyncStateSet
 from processors.decide_refusals import Decision, Refusal
-from processors.elect_candidates import Candidate, assess, highest_epoch
+from processors.elect_candidates import Candidate, assess, highest_epoch, reach
 from processors.rules import rules_of
 from processors.state import EPOCH_MAX, BrokerSet, ControllerState
 
@@ -30,14 +30,16 @@ def alter_sync_state_set(state: ControllerState, command: AlterSyncStateSet) -> 
     if refusal is not None:
         return Decision(refusal)
     candidates = assess(broker_set, command.evidence, command.master_broker_id)
-    refusal = _unfit_member(wanted, candidates)
+    rules = rules_of(state.rules_version)
+    refusal = _unfit_member(wanted, candidates, members_too=not rules.asks_joiners_only)
     if refusal is not None:
         return Decision(refusal)
     if command.master_broker_id not in wanted:
         return Decision(Refusal.SET_WITHOUT_MASTER)
-    rules = rules_of(state.rules_version)
     counts = command.evidence if rules.epoch_above_all_evidence else ()
-    highest = highest_epoch(max(broker_set.highest_epoch_seen, 0), candidates, counts, EPOCH_MAX)
+    highest = highest_epoch(
+        max(broker_set.highest_epoch_seen, 0), candidates, counts, reach(broker_set, rules, EPOCH_MAX)
+    )
     return Decision(None, (_altered(broker_set, wanted, highest),))
 
 
@@ -53,8 +55,15 @@ def _fenced(broker_set: BrokerSet, command: AlterSyncStateSet) -> Refusal | None
     return None
 
 
-def _unfit_member(wanted: tuple[int, ...], candidates: tuple[Candidate, ...]) -> Refusal | None:
-    """Return what is wrong with the first bad member: per member existence, then liveness."""
+def _unfit_member(
+    wanted: tuple[int, ...], candidates: tuple[Candidate, ...], *, members_too: bool
+) -> Refusal | None:
+    """
+    Return what is wrong with the first bad member: per member existence, then liveness.
+
+    `members_too`: of members that stay liveness is asked, too (rules 1 and 2, as shipped). One that
+    acknowledges to its master but is not heard here blocked every change, that of a dead one too.
+    """
     for broker_id in wanted:
         for member in candidates:
             if member.broker_id == broker_id:
@@ -63,7 +72,7 @@ def _unfit_member(wanted: tuple[int, ...], candidates: tuple[Candidate, ...]) ->
             return Refusal.REPLICA_UNKNOWN
         if not member.replica.is_registered:
             return Refusal.REPLICA_UNKNOWN
-        if not member.is_alive:
+        if not member.is_alive and (members_too or not member.in_set):
             return Refusal.REPLICA_NOT_ALIVE
     return None
 

@@ -9,8 +9,15 @@ from collections.abc import Callable, Mapping
 
 from msgspec import Struct
 
-from events.outcomes import LABEL_AT_RISK, LABEL_DESIGNATED, LABEL_UNCLEAN, CandidateVerdict
-from processors.elect_candidates import Candidate, absence_of, find, verdict_of
+from events.outcomes import LABEL_AT_RISK, LABEL_DESIGNATED, LABEL_REMEMBERED, LABEL_UNCLEAN, CandidateVerdict
+from processors.elect_candidates import (
+    Candidate,
+    absence_of,
+    awaited_of,
+    find,
+    nobody_comes_back,
+    verdict_of,
+)
 from processors.rules import RULES, RULES_VERSION, Rules
 from processors.state import NO_BROKER_ID, BrokerSet
 
@@ -65,7 +72,7 @@ def elect(
     if designate:
         return _elect_designated(broker_set, candidates, broker_id, unclean_allowed, rules)
     if not broker_set.has_had_master and broker_id != NO_BROKER_ID:
-        return _elect_first(candidates, broker_id)
+        return _elect_first(candidates, broker_id, longest=rules.first_takes_longest)
     if _master_is_kept(broker_set, candidates):
         return _kept(broker_set, candidates)
     members = _sound_members(candidates)
@@ -73,7 +80,13 @@ def elect(
         winner = min(members, key=by_priority)
         survivors = _surviving_members(broker_set, members, winner, rules)
         return _won(winner, candidates, by_priority, survivors)
-    return _elect_at_risk(broker_set, candidates, unclean_allowed)
+    remembered = _sound_remembered(broker_set, candidates)
+    if remembered:
+        winner = min(remembered, key=by_length)
+        survivors = _surviving_members(broker_set, remembered, winner, rules)
+        eligible = frozenset(map(id, remembered))
+        return _won(winner, candidates, by_length, survivors, (LABEL_REMEMBERED,), eligible)
+    return _elect_at_risk(broker_set, candidates, unclean_allowed, rules)
 
 
 def _sound_members(candidates: tuple[Candidate, ...]) -> list[Candidate]:
@@ -81,6 +94,17 @@ def _sound_members(candidates: tuple[Candidate, ...]) -> list[Candidate]:
         c
         for c in candidates
         if c.in_set and c.is_alive and c.replica.clean and c.replica.is_registered
+    ]
+
+
+def _sound_remembered(
+    broker_set: BrokerSet, candidates: tuple[Candidate, ...]
+) -> list[Candidate]:
+    """Return who was left out and holds all that was acknowledged (S14): nobody under rules 1 and 2."""
+    return [
+        c
+        for c in candidates
+        if c.broker_id in broker_set.remembered and c.replica.clean and _is_present(c)
     ]
 
 
@@ -115,8 +139,20 @@ def _kept(broker_set: BrokerSet, candidates: tuple[Candidate, ...]) -> Election:
     return Election(None, broker_set.sync_state_set, verdicts, master_kept=True)
 
 
-def _elect_first(candidates: tuple[Candidate, ...], broker_id: int) -> Election:
-    """Before the first election nothing was acknowledged: whoever is here and asks may have it."""
+def _elect_first(
+    candidates: tuple[Candidate, ...], broker_id: int, *, longest: bool
+) -> Election:
+    """
+    Before the first election nothing was acknowledged here: whoever is here and asks may have it.
+
+    `longest`: unless another one that reports has more, from before this set was known here.
+    """
+    present = [c for c in candidates if _is_present(c)]
+    asking = find(present, broker_id)
+    if longest and asking is not None:
+        best = min(present, key=by_length)
+        if (best.epoch, best.max_offset) > (asking.epoch, asking.max_offset):
+            return _won(best, candidates, by_length, (best.broker_id,))
     for candidate in candidates:
         if candidate.broker_id == broker_id and _is_present(candidate):
             return _won(candidate, candidates, None, (broker_id,), others="NOT_ASKING")
@@ -140,9 +176,17 @@ def _elect_designated(
     if find(members, broker_id) is not None:
         survivors = _surviving_members(broker_set, members, named, rules)
         return _won(named, candidates, None, survivors, labels, others="NOT_DESIGNATED")
+    remembered = _sound_remembered(broker_set, candidates)
+    if find(remembered, broker_id) is not None:
+        holders = sorted([*members, *remembered], key=lambda one: one.broker_id)
+        survivors = _surviving_members(broker_set, holders, named, rules)
+        labels = (LABEL_DESIGNATED, LABEL_REMEMBERED)
+        return _won(named, candidates, None, survivors, labels, others="NOT_DESIGNATED")
     if not broker_set.has_had_master:
         return _won(named, candidates, None, (broker_id,), labels, others="NOT_DESIGNATED")
-    waiting_is_over = not broker_set.sync_state_set and broker_id in broker_set.unclean_members
+    waiting_is_over = nobody_comes_back(broker_set, candidates, remembers=rules.remembers) and (
+        broker_id in broker_set.unclean_members or broker_id in broker_set.former
+    )
     if not waiting_is_over and not unclean_allowed:
         return _nobody(candidates, "NOT_DESIGNATED", named=broker_id)
     labels = (LABEL_AT_RISK, LABEL_DESIGNATED)
@@ -152,18 +196,29 @@ def _elect_designated(
 
 
 def _elect_at_risk(
-    broker_set: BrokerSet, candidates: tuple[Candidate, ...], unclean_allowed: bool
+    broker_set: BrokerSet,
+    candidates: tuple[Candidate, ...],
+    unclean_allowed: bool,
+    rules: Rules,
 ) -> Election:
-    """Nobody in the set can be chosen: all of it started unclean (S5), or unclean is allowed."""
+    """
+    Nobody in the set can be chosen: all of it started unclean (S5), or unclean is allowed.
+
+    Whoever ever was a member may hold what those lost: it is waited for, and the longest of all
+    that are there leads (S14). Rules 1 and 2 look at the unclean members alone.
+    """
     if unclean_allowed:
         present = [c for c in candidates if _is_present(c)]
         at_risk = (LABEL_AT_RISK,) if broker_set.has_had_master else ()
         return _longest(present, candidates, (*at_risk, LABEL_UNCLEAN))
-    if not broker_set.sync_state_set and broker_set.unclean_members:
-        waiting = [c for c in candidates if c.broker_id in broker_set.unclean_members]
-        if all(_is_present(c) for c in waiting):
-            return _longest(waiting, candidates, (LABEL_AT_RISK,))
-        return _nobody(candidates, "NOT_IN_SET", waiting=broker_set.unclean_members)
+    if nobody_comes_back(broker_set, candidates, remembers=rules.remembers):
+        awaited = awaited_of(broker_set, candidates, remembers=rules.remembers)
+        waiting = [c for c in candidates if c.broker_id in awaited]
+        if not all(_is_present(c) for c in waiting):
+            return _nobody(candidates, "NOT_IN_SET", waiting=awaited)
+        if rules.remembers:
+            waiting = [c for c in candidates if _is_present(c)]
+        return _longest(waiting, candidates, (LABEL_AT_RISK,))
     return _nobody(candidates, "NOT_IN_SET" if broker_set.has_had_master else "NOT_ASKING")
 
 

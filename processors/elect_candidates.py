@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from events.envelope import ELECTION_PRIORITY_DEFAULT, ReplicaEvidence
 from events.outcomes import CandidateVerdict
+from processors.rules import Rules
 from processors.state import NO_BROKER_ID, BrokerSet, Replica
 
 ALIVE = "ALIVE"
@@ -90,6 +91,68 @@ def highest_epoch(
         if highest < entry.epoch < below:
             highest = entry.epoch
     return highest
+
+
+def is_replaced(candidate: Candidate, candidates: Iterable[Candidate]) -> bool:
+    """
+    Return whether it will not come back: a later id lives at its address, so its disk is gone.
+
+    Asked where no member can lead, so a stranger who takes an id in a living broker's name moves
+    nobody out of the way.
+    """
+    return not candidate.is_alive and any(
+        other.broker_id > candidate.broker_id
+        and other.is_alive
+        and other.replica.is_registered
+        and other.replica.address == candidate.replica.address
+        for other in candidates
+    )
+
+
+def nobody_comes_back(
+    broker_set: BrokerSet, candidates: tuple[Candidate, ...], *, remembers: bool
+) -> bool:
+    """
+    Return whether the set had members and has none: they started unclean, or their disks are gone.
+
+    `remembers`: rules 3 and later, to which a member that was replaced is gone for good.
+    """
+    members = broker_set.sync_state_set
+    if not members:
+        return bool(broker_set.unclean_members)
+    gone = [c for c in candidates if c.in_set and is_replaced(c, candidates)]
+    return remembers and len(gone) == len(members)
+
+
+def awaited_of(
+    broker_set: BrokerSet, candidates: tuple[Candidate, ...], *, remembers: bool
+) -> tuple[int, ...]:
+    """
+    Return whom an election at risk waits for: the unclean members, and all that ever were members.
+
+    `remembers`: rules 3 and later; before, the unclean members alone. Who is forgotten or has never
+    registered, or will not come back, is not waited for.
+    """
+    if not remembers:
+        return broker_set.unclean_members
+    ids = {*broker_set.unclean_members, *broker_set.former}
+    return tuple(
+        c.broker_id
+        for c in candidates
+        if c.broker_id in ids and c.replica.is_registered and not is_replaced(c, candidates)
+    )
+
+
+def reach(broker_set: BrokerSet, rules: Rules, limit: int) -> int:
+    """
+    Return the epoch from which on a report counts for nothing, at most `limit`.
+
+    A set that begins takes what its brokers bring along; later epochs grow by elections only, so a
+    report far above is no epoch of this set, and to follow it would use all epochs up (S18).
+    """
+    if rules.epoch_reach is None or not broker_set.has_had_master:
+        return limit
+    return min(limit, broker_set.highest_epoch_seen + rules.epoch_reach + 1)
 
 
 def not_considered(candidates: tuple[Candidate, ...]) -> tuple[CandidateVerdict, ...]:

@@ -21,6 +21,8 @@ from events.changes import (
     MasterAtRisk,
     MasterCleared,
     MasterElected,
+    MembersRemembered,
+    MinimumTold,
     RulesActivated,
     SettingsChanged,
     SyncStateSetAltered,
@@ -37,18 +39,20 @@ SetChange = (
     | BrokerIdApplied
     | BrokersCleaned
     | BrokerSetImported
+    | MembersRemembered
+    | MinimumTold
 )
-_OF_A_SET = get_args(SetChange)
+OF_A_SET = get_args(SetChange)
 _BEGIN_A_SET = (BrokerIdApplied, BrokerSetImported)
 
 
 def evolve(state: ControllerState, change: Change) -> ControllerState:
     """Return the state after `change`."""
-    if isinstance(change, _OF_A_SET):
+    if isinstance(change, OF_A_SET):
         before = state.sets.get(change.broker_name)
         if before is None and not isinstance(change, _BEGIN_A_SET):
             return state
-        return state.with_set(_evolve_set(before, change))
+        return state.with_set(evolve_set(before, change))
     match change:
         case LeadershipClaimed():
             return replace(
@@ -78,7 +82,7 @@ def evolve(state: ControllerState, change: Change) -> ControllerState:
             assert_never(change)
 
 
-def _evolve_set(broker_set: Any, change: SetChange) -> BrokerSet:
+def evolve_set(broker_set: Any, change: SetChange) -> BrokerSet:
     """Return the set after `change`; None is a set that nobody has heard of."""
     match change:
         case SyncStateSetAltered():
@@ -97,6 +101,12 @@ def _evolve_set(broker_set: Any, change: SetChange) -> BrokerSet:
             return _without_cleaned(broker_set, change)
         case BrokerSetImported():
             return _imported(change)
+        case MembersRemembered():
+            return replace(
+                broker_set, remembered=tuple(change.remembered), former=tuple(change.former)
+            )
+        case MinimumTold():
+            return _with_minimum(broker_set, change)
         case _:
             assert_never(change)
 
@@ -151,6 +161,9 @@ def _with_registered(broker_set: BrokerSet, change: BrokerRegistered) -> BrokerS
         broker_set.tombstone,
         broker_set.at_risk,
         broker_set.imported and not is_master,
+        broker_set.remembered,
+        broker_set.former,
+        broker_set.minimums,
     )
 
 
@@ -181,6 +194,9 @@ def _with_elected(broker_set: BrokerSet, change: MasterElected) -> BrokerSet:
         True,
         (),
         broker_set.tombstone,
+        remembered=broker_set.remembered,
+        former=broker_set.former,
+        minimums=broker_set.minimums,
     )
 
 
@@ -207,7 +223,15 @@ def _with_altered(broker_set: BrokerSet, change: SyncStateSetAltered) -> BrokerS
         tuple(unclean),
         broker_set.tombstone,
         broker_set.at_risk,
+        remembered=broker_set.remembered,
+        former=broker_set.former,
+        minimums=broker_set.minimums,
     )
+
+
+def _with_minimum(broker_set: BrokerSet, change: MinimumTold) -> BrokerSet:
+    minimums = {**dict(broker_set.minimums), change.broker_id: change.min_in_sync}
+    return replace(broker_set, minimums=tuple(sorted(m for m in minimums.items() if m[1] > 1)))
 
 
 def _imported(change: BrokerSetImported) -> BrokerSet:
@@ -241,6 +265,7 @@ def _without_cleaned(broker_set: BrokerSet, change: BrokersCleaned) -> BrokerSet
         unclean_members=tuple(i for i in broker_set.unclean_members if i not in gone),
         tombstone=not left,
         imported=False,
+        minimums=tuple(told for told in broker_set.minimums if told[0] not in gone),
     )
 
 

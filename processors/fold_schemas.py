@@ -6,8 +6,8 @@ Responsible for bytes to command, or why not. Refuses to know what a command doe
 
 from collections.abc import Callable, Mapping
 
-from events.codec import HEADER_BYTES, MARKER, MalformedRecord, UnknownFingerprint, decode, decoder_of, fingerprint_of
-from events.commands import COMMANDS, ClusterFormed, Command
+from events.codec import HEADER_BYTES, MARKER, MalformedRecord, UnknownFingerprint, command_decoders, decode, fingerprint_of
+from events.commands import ClusterFormed, Command
 from processors.decide_refusals import Refusal
 from processors.state import ControllerState
 
@@ -66,5 +66,5 @@ def _header_of(cls: type) -> bytes:
     return MARKER + bytes.fromhex(fingerprint_of(cls))
 
 
-_DECODERS: Mapping[bytes, Callable[[bytes], Read]] = {_header_of(cls): decoder_of(cls) for cls in COMMANDS}
+_DECODERS: Mapping[bytes, Callable[[bytes], Read]] = command_decoders()
 _FORMING = _header_of(ClusterFormed)

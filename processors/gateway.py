@@ -7,7 +7,7 @@ Refuses to know: whether the command will be accepted (the fold), and how the an
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Protocol
 
 from msgspec import structs
@@ -16,10 +16,12 @@ from brokers.remoting import fastjson
 from brokers.remoting.codes import RequestCode
 from brokers.remoting.command import RemotingCommand
 from brokers.remoting.java_numbers import whole_number
+from events.codec import fingerprint_of
 from events.commands import (
     AlterSyncStateSet,
     ApplyBrokerId,
     CleanBrokerData,
+    Command,
     ElectMaster,
     RegisterBroker,
 )
@@ -145,7 +147,15 @@ def register_broker(
         clean=fields.optional_flag("regentClean"),
         last_epoch=fields.optional_number("regentLastEpoch"),
         end_offset=fields.optional_number("regentEndOffset"),
+        min_in_sync=fields.optional_number("regentMinInSync"),
     )
+
+
+def as_active(command: Command, fingerprints: Collection[str]) -> Command:
+    """Return `command` without what no active schema has a field for: older releases read beside us."""
+    if isinstance(command, RegisterBroker) and fingerprint_of(command) not in fingerprints:
+        return structs.replace(command, min_in_sync=None)
+    return command
 
 
 def alter_sync_state_set(

@@ -74,20 +74,54 @@ class Rules(NamedTuple):
     as alive: heartbeats are found by cluster (`controller.md` 4.1, 5.2)."""
     empty_code_is_nobody: bool = False
     """An imported replica has no check code: nobody proves to be it without one (S9)."""
+    remembers: bool = False
+    """Who is left out of a set below its minimum stays eligible, and an election at risk waits for
+    and compares all that ever were members (S14)."""
+    asks_joiners_only: bool = False
+    """Members that are in the set already need not be heard for the set to change (S16)."""
+    first_takes_longest: bool = False
+    """A first election takes the longest log of those that report."""
+    cleans_no_holder: bool = False
+    """Cleaning spares who lives or is remembered, also of a whole set, unless told otherwise."""
+    epoch_reach: int | None = None
+    """How far above the highest epoch known one from outside is believed, of a set with a history (S18)."""
+    notices_going_back: bool = False
+    """A former member whose log lies below what it registered with before has lost data (S15)."""
 
+
+# The schemas of the release that brought rules 2.
+_SECOND_FINGERPRINTS = frozenset(
+    "008a046b9097202f 04ba089d6025c2bd 0e86fe55b6f0493e 11aa51d0463146f9 1772970eb863f8ef "
+    "410186e74ca90cd3 49ecb515f786e26c 4f0a1349cc1ffc82 a9422f668330db81 b874548e82f23959".split()
+)
+_SECOND = {
+    "imports_sets": True,
+    "records_risk": True,
+    "epoch_above_all_evidence": True,
+    "java_master_resets_set": True,
+    "tombstone_takes_cluster_name": True,
+    "empty_code_is_nobody": True,
+}
 
 RULES: Mapping[int, Rules] = {
     1: Rules(1, _FIRST_SETTINGS),
     2: Rules(
         2,
         _SETTINGS,
+        _SECOND_FINGERPRINTS,
+        **_SECOND,
+    ),
+    3: Rules(
+        3,
+        _SETTINGS,
         frozenset(fingerprint_of(cls) for cls in COMMANDS),
-        imports_sets=True,
-        records_risk=True,
-        epoch_above_all_evidence=True,
-        java_master_resets_set=True,
-        tombstone_takes_cluster_name=True,
-        empty_code_is_nobody=True,
+        **_SECOND,
+        remembers=True,
+        asks_joiners_only=True,
+        first_takes_longest=True,
+        cleans_no_holder=True,
+        epoch_reach=1_000,
+        notices_going_back=True,
     ),
 }
 SUPPORTED_RULES: tuple[int, ...] = tuple(RULES)

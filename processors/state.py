@@ -74,6 +74,10 @@ class BrokerSet(Struct, frozen=True, gc=False, array_like=True):
     - imported: nothing was decided about the set since it came over from another controller, and
       its master has not registered here.
     - tombstone exactly when there are no replicas; then no master, no members, no history.
+    - remembered ascend, are clean registered replicas that once were members, and no members now:
+      each holds all that was acknowledged, since nothing is while the set is below its minimum (S14).
+    - former ascend, are replicas, and every member is among them (rules 3 and later).
+    - minimums ascend by id: who told that it acknowledges with no fewer members than so many, 2 or more.
     - across records: next_broker_id and all epochs never fall.
     """
 
@@ -92,6 +96,15 @@ class BrokerSet(Struct, frozen=True, gc=False, array_like=True):
     tombstone: bool = False
     at_risk: bool = False
     imported: bool = False
+    remembered: tuple[int, ...] = ()
+    former: tuple[int, ...] = ()
+    minimums: tuple[tuple[int, int], ...] = ()
+
+    def min_in_sync(self) -> int | None:
+        """Return with how few members the master acknowledges, 1 if it did not tell; None without one."""
+        if self.master_broker_id is None:
+            return None
+        return dict(self.minimums).get(self.master_broker_id, 1)
 
     def replica(self, broker_id: int) -> Replica | None:
         """Return the replica with that id, or None."""
@@ -199,7 +212,19 @@ def _broken_in_set(broker_set: BrokerSet) -> Iterator[str]:
         yield f"unclean members {unclean}"
     if set(unclean) & set(members):
         yield f"unclean members {unclean} in the SyncStateSet {members}"
+    yield from _broken_memory(broker_set, clean & registered)
     yield from _broken_mastership(broker_set)
+
+
+def _broken_memory(broker_set: BrokerSet, sound: set[int]) -> Iterator[str]:
+    remembered, former = broker_set.remembered, broker_set.former
+    ids = {replica.broker_id for replica in broker_set.replicas}
+    if list(remembered) != sorted(set(remembered)) or not set(remembered) <= sound & set(former):
+        yield f"remembered {remembered}, sound {sorted(sound)}, former members {former}"
+    if set(remembered) & set(broker_set.sync_state_set):
+        yield f"remembered {remembered} in the SyncStateSet {broker_set.sync_state_set}"
+    if list(former) != sorted(set(former)) or not set(former) <= ids:
+        yield f"former members {former} of replicas {sorted(ids)}"
 
 
 def _broken_mastership(broker_set: BrokerSet) -> Iterator[str]:

@@ -93,7 +93,10 @@ RESPONSES.row("2002-invalid-master", shipped=(2002, True))(lambda: altered("1,2"
 RESPONSES.row("2003-invalid-replicas", shipped=(2003, True))(lambda: altered("1,2,9", 2))
 RESPONSES.row("2004-nothing-electable", shipped=(2004, True))(lambda: refused(dead_master(), 1002, {"brokerId": "-1"}))
 RESPONSES.row("2005-heartbeat-without-id", shipped=(2005, True))(lambda: refused(Rig().lead(), 904, {"brokerId": ""}))
-RESPONSES.row("2006-not-alive", shipped=(2006, True))(lambda: altered("1,3", 2))
+RESPONSES.row(
+    "2006-not-alive", shipped=(2006, True), ours=(0, False),
+    because="a member that is in the set already and acknowledges need not be heard here (S16); a joiner must be",
+)(lambda: altered("1,3", 2))
 RESPONSES.row("2008-unknown-set", shipped=(2008, True))(lambda: refused(Rig().lead(), 1004))
 RESPONSES.row("2009-invalid-clean", shipped=(2009, True))(lambda: refused(Rig().lead(), 1011))
 RESPONSES.row("2010-elect-unknown-set", shipped=(2010, True))(lambda: refused(Rig().lead(), 1002))

@@ -15,7 +15,6 @@ from events.codec import (
     decode,
     encode,
 )
-from events.outcomes import Outcome
 
 TEXT = st.text(st.characters(codec="utf-8"), max_size=20)
 LONG = st.integers(-(2**63), 2**63 - 1)
@@ -101,7 +100,7 @@ def test_a_record_with_flipped_bytes_is_another_record_or_a_codec_error(record, 
 
 def by_fastavro(record):
     """Return what fastavro makes of a record: its bytes, or why it has none."""
-    form = codec._oldest_codec(record) if type(record) is Outcome else codec._BY_CLASS[type(record)]
+    form = codec._codec_of(record)
     try:
         data = codec._encode_slowly(record, form)
     except MalformedRecord as error:

@@ -38,7 +38,7 @@ ANSWERS = (
     ResponseCode.PULL_OFFSET_MOVED,
 )  # fmt: skip
 """What clients of a broker are told."""
-LABELS = ("REPEAT", "DESIGNATED")
+LABELS = ("REPEAT", "DESIGNATED", "REMEMBERED")
 
 NOT_PRODUCED: Mapping[str, str] = {
     "refusal.NOT_FORMED": "needs a stranger's record at offset 0, before any controller; such a log is refused by all of them",
@@ -46,6 +46,7 @@ NOT_PRODUCED: Mapping[str, str] = {
         ("refusal.IMPORT_CONFLICT", "refusal.IMPORT_INVALID", "refusal.IMPORT_UNKNOWN"),
         "nothing is imported into a set whose brokers' bytes are watched here; tests/conformance, tests/property and interop do it",
     ),
+    "refusal.EPOCH_EXHAUSTED": "epochs far above those known of a set are not believed (rules 3); the golden histories and unit tests have it",
     "election.master_cleaned": "cleaning a master clears it in the same command, so a set never names a master it has forgotten",
 }
 """What no world can produce, and why."""

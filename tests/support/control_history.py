@@ -21,13 +21,15 @@ from events.commands import (
 from events.envelope import Envelope, ImportedReplica, ReplicaEvidence
 from events.outcomes import Outcome
 from processors.fold import Applied, Folder
+from processors.rules import RULES
 from processors.state import RULES_VERSION, BrokerSet, check_invariants
 
 CLUSTER_ID = "cluster-1"
 CLUSTER = "DefaultCluster"
 NAME = "broker-a"
-# What clusters under rules 1 were formed with.
-FIRST_FINGERPRINTS = tuple(m for m in COMMAND_FINGERPRINTS if m != fingerprint_of(ImportBrokerSet))
+# What clusters under rules 2 and under rules 1 were formed with.
+SECOND_FINGERPRINTS = tuple(sorted(RULES[2].fingerprints))
+FIRST_FINGERPRINTS = tuple(m for m in SECOND_FINGERPRINTS if m != fingerprint_of(ImportBrokerSet))
 
 
 def address(broker_id: int) -> str:
@@ -60,7 +62,7 @@ class History:
         self.records: list[bytes] = []
         self._ids = 0
         if formed:
-            marks = FIRST_FINGERPRINTS if rules == 1 else COMMAND_FINGERPRINTS
+            marks = {1: FIRST_FINGERPRINTS, 2: SECOND_FINGERPRINTS}.get(rules, COMMAND_FINGERPRINTS)
             self.do(ClusterFormed(self.envelope(), rules, {}, marks))
         if formed and led:
             self.do(ClaimLeadership(self.envelope(), 0, "n0", "n0:9878", "0.1.0"))

@@ -2,7 +2,7 @@
 Writes the golden histories: `python tests/golden/folds/regenerate.py` from the project's root.
 
 `history.jsonl` is told under rules 1, `history-2.jsonl` under rules 2, `history-upgrade.jsonl`
-begins under 1 and goes on under 2. Each has one record of the command log per line: its offset,
+begins under 1 and goes on under 2, `history-3.jsonl` begins under 2 and goes on under 3. Each has one record of the command log per line: its offset,
 its bytes in hex, what it is there for, and the digest after it. `expected*.json` have the last
 digest and the canonical state.
 
@@ -30,7 +30,9 @@ from events.commands import (  # noqa: E402
 )
 from processors import canonical  # noqa: E402
 from processors.state import SETTING_DEDUPE_WINDOW, SETTING_UNCLEAN  # noqa: E402
-from tests.support.control_history import CLUSTER, FIRST_FINGERPRINTS, NAME, History, seen  # noqa: E402
+from tests.support.control_history import (  # noqa: E402
+    CLUSTER, FIRST_FINGERPRINTS, NAME, SECOND_FINGERPRINTS, History, seen,
+)
 
 NEW_SETTING = "commandsPerSetPerSecond"
 DEAD = {"alive": False, "reason": "connection_closed"}
@@ -66,7 +68,7 @@ def tell_first(story: Story) -> None:
 
 def tell_second(story: Story) -> None:
     """Under rules 2: the same records, and what these rules know beside them."""
-    _forming(story, 2, COMMAND_FINGERPRINTS)
+    _forming(story, 2, SECOND_FINGERPRINTS)
     _tell(story)
     _imports(story)
     _told_apart(story)
@@ -83,19 +85,54 @@ def tell_upgrade(story: Story) -> None:
     story.note("a set under rules 1, its master elected at risk")
     h.import_set(1, broker_name="broker-b"), h.setting(NEW_SETTING, "7")
     story.note("what rules 1 do not know")
-    h.do(ActivateRules(h.envelope(), 1, COMMAND_FINGERPRINTS))
+    h.do(ActivateRules(h.envelope(), 1, SECOND_FINGERPRINTS))
     h.import_set(1, broker_name="broker-b")
     story.note("the schema alone makes no rule")
     h.do(ActivateRules(h.envelope(), 2, FIRST_FINGERPRINTS))
-    h.do(ActivateRules(h.envelope(term=0), 2, COMMAND_FINGERPRINTS))
-    h.do(ActivateRules(h.envelope(), 2, COMMAND_FINGERPRINTS))
+    h.do(ActivateRules(h.envelope(term=0), 2, SECOND_FINGERPRINTS))
+    h.do(ActivateRules(h.envelope(), 2, SECOND_FINGERPRINTS))
     story.note("rules 2: not without their schemas, not by a former leader")
-    h.do(ActivateRules(h.envelope(), 1, COMMAND_FINGERPRINTS))
-    h.do(ActivateRules(h.envelope(), 2, COMMAND_FINGERPRINTS))
+    h.do(ActivateRules(h.envelope(), 1, SECOND_FINGERPRINTS))
+    h.do(ActivateRules(h.envelope(), 2, SECOND_FINGERPRINTS))
     story.note("no way back")
     h.import_set(1, broker_name="broker-b"), h.setting(NEW_SETTING, "7")
     story.note("known by now")
     _told_apart(story)
+
+
+def tell_third(story: Story) -> None:
+    """Rules 2 with a set of three, then rules 3: each place where they decide otherwise."""
+    h = story.history
+    h.do(ClusterFormed(h.envelope(), 2, {}, SECOND_FINGERPRINTS))
+    h.claim(0, "n0")
+    for broker_id in (1, 2, 3):
+        h.apply_id(broker_id), h.register(broker_id)
+    h.elect(1), h.alter((1, 2, 3), seen(1), seen(2), seen(3))
+    h.register(2, "told", min_in_sync=2)
+    story.note("a set under rules 2, which cannot read what tells a minimum")
+    h.do(ActivateRules(h.envelope(), 3, SECOND_FINGERPRINTS))
+    h.do(ActivateRules(h.envelope(), 3, COMMAND_FINGERPRINTS))
+    story.note("rules 3: not without their schemas")
+    for broker_id in (1, 2, 3):
+        h.register(broker_id, f"u{broker_id}", last_epoch=1, end_offset=100, min_in_sync=2)
+    up = {i: seen(i, incarnation=f"u{i}", offset=100 + i) for i in (1, 2, 3)}
+    h.elect(-1, up[2]), h.elect(-1, up[1])
+    story.note("masters are left out below the minimum, remembered, and elected")
+    h.alter((1, 2), up[1], up[2])
+    story.note("with its minimum the set remembers nobody")
+    h.alter((1,), up[1]), h.clean((2,))
+    story.note("a holder is not cleaned")
+    h.register(2, "v2", last_epoch=0, end_offset=5)
+    h.register(3, "v3", last_epoch=2**31 - 5)
+    story.note("a log that went back, and an epoch out of reach")
+    h.register(1, "v1", clean=False, last_epoch=4, end_offset=50)
+    h.elect(-1, seen(1, incarnation="v1", offset=50, epoch=4), seen(2, incarnation="v2", epoch=0, offset=5))
+    h.elect(-1, seen(1, incarnation="v1", offset=50, epoch=4), seen(2, incarnation="v2", epoch=0, offset=5), up[3])
+    story.note("at risk: every former member is waited for and compared")
+    h.clean(None, seen(3)), h.clean((1, 2, 3), living=True)
+    h.apply_id(4), h.apply_id(5), h.register(4, min_in_sync=3), h.register(5, min_in_sync=3)
+    h.elect(4, seen(5, epoch=7, offset=9), seen(4, epoch=-1, offset=0))
+    story.note("a set begins anew with its longest log")
 
 
 def _tell(story: Story) -> None:
@@ -269,7 +306,7 @@ def _told_apart(story: Story) -> None:
     story.note("settings of rules 2")
 
 
-STORIES = {"": tell_first, "-2": tell_second, "-upgrade": tell_upgrade}
+STORIES = {"": tell_first, "-2": tell_second, "-upgrade": tell_upgrade, "-3": tell_third}
 
 
 def main() -> int:

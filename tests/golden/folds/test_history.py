@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from events.changes import CHANGES, BrokerSetImported, MasterAtRisk
+from events.changes import CHANGES, BrokerSetImported, MasterAtRisk, MembersRemembered, MinimumTold
 from events.codec import decode, encode
 from events.commands import COMMANDS
-from events.outcomes import LABELS
+from events.outcomes import LABEL_REMEMBERED, LABELS
 from processors import canonical
 from processors.decide_refusals import Refusal
 from processors.fold import Folder, ReleaseTooOld
@@ -16,10 +16,11 @@ from processors.snapshot_codec import dump, load
 from processors.state import check_invariants
 
 HERE = Path(__file__).parent
-STORIES = ("", "-2", "-upgrade")
-TOLD = ("rules 1", "rules 2", "upgrade")
+STORIES = ("", "-2", "-upgrade", "-3")
+TOLD = ("rules 1", "rules 2", "upgrade", "rules 3")
 REFUSALS = {refusal.name for refusal in Refusal}
 OF_IMPORTS = {"IMPORT_UNKNOWN", "IMPORT_INVALID", "IMPORT_CONFLICT"}
+OF_MEMORY = {MembersRemembered, MinimumTold}
 KINDS = {cls.__name__ for cls in COMMANDS}
 
 
@@ -56,8 +57,8 @@ def test_the_state_at_the_end_is_what_it_was(story):
 @pytest.mark.parametrize(
     ("story", "no_kinds", "no_changes", "no_refusals"),
     [
-        ("", {"ImportBrokerSet"}, {MasterAtRisk, BrokerSetImported}, OF_IMPORTS),
-        ("-2", set(), set(), {"IMPORT_UNKNOWN"}),
+        ("", {"ImportBrokerSet"}, {MasterAtRisk, BrokerSetImported, *OF_MEMORY}, OF_IMPORTS),
+        ("-2", set(), OF_MEMORY, {"IMPORT_UNKNOWN"}),
     ],
     ids=TOLD[:2],
 )
@@ -68,7 +69,7 @@ def test_a_history_has_every_command_change_refusal_and_label(
     assert {o.kind for o in outcomes} >= KINDS - no_kinds
     assert {type(c) for o in outcomes for c in o.changes} == set(CHANGES) - no_changes
     assert {o.refusal for o in outcomes} - {None} == REFUSALS - no_refusals
-    assert {label for o in outcomes for label in o.labels} == set(LABELS)
+    assert {label for o in outcomes for label in o.labels} == set(LABELS) - {LABEL_REMEMBERED}
 
 
 def test_the_upgrade_happens_in_the_middle():
@@ -81,7 +82,26 @@ def test_the_upgrade_happens_in_the_middle():
     assert (versions[0], versions[-1], unknown) == (1, 2, 2)
 
 
-@pytest.mark.parametrize("story", STORIES[1:], ids=TOLD[1:])
+def test_the_third_history_remembers_waits_and_compares():
+    outcomes = outcomes_of("-3")
+    assert OF_MEMORY <= {type(change) for outcome in outcomes for change in outcome.changes}
+    labels = {label for outcome in outcomes for label in outcome.labels}
+    assert {LABEL_REMEMBERED, "AT_RISK"} <= labels
+    assert "WAITING" in {row.verdict for outcome in outcomes for row in outcome.candidates}
+    assert {"UNKNOWN_SCHEMA", "INVALID_FINGERPRINTS", "CLEAN_IS_ALIVE", "INVALID_REGISTRATION"} <= {
+        outcome.refusal for outcome in outcomes
+    }
+
+
+def test_a_release_that_knows_rules_2_stops_where_rules_3_begin():
+    folder = Folder(supported_rules=(1, 2))
+    with pytest.raises(ReleaseTooOld, match=r"rules 3, this release has rules 1, 2; .* has it"):
+        for line in lines_of("-3"):
+            folder.apply(line["offset"], bytes.fromhex(line["record"]))
+    assert folder.state.rules_version == 2
+
+
+@pytest.mark.parametrize("story", STORIES[1:3], ids=TOLD[1:3])
 def test_a_release_that_knows_rules_1_alone_stops_where_rules_2_begin(story):
     folder = Folder(supported_rules=(1,))
     with pytest.raises(ReleaseTooOld, match=r"rules 2, this release has rules 1; .* has it"):

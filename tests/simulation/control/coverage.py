@@ -42,7 +42,7 @@ NOT_PRODUCED: Mapping[str, str] = {
     "refusal.INVALID_SETTING": "a leader tells the operator what is wrong before anything is recorded",
     "refusal.INVALID_FINGERPRINTS": "needs a hand-made ActivateRules",
     "refusal.INVALID_REGISTRATION": "needs a hand-made registration",
-    "refusal.EPOCH_EXHAUSTED": "the whole-cluster world reaches the last epoch",
+    "refusal.EPOCH_EXHAUSTED": "epochs far above those known of a set are not believed (rules 3)",
     "refusal.MASTER_RESTARTED": "the whole-cluster world has it: no broker here asks before its election",
     "refusal.CLEAN_HAS_MASTER": "the whole-cluster world has it, with a set that holds nothing",
     "ElectMaster.master_never_seen.accepted": "takes longer than these worlds last; the whole-cluster world has it",

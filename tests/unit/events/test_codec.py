@@ -5,6 +5,7 @@ import json
 import fastavro
 import pytest
 from fastavro.schema import to_parsing_canonical_form
+from msgspec import structs
 
 import schemas
 from events import codec
@@ -20,13 +21,14 @@ from events.codec import (
     encode,
     fingerprint_of,
 )
-from events.changes import BrokerSetImported, MasterAtRisk, MasterElected
+from events.changes import BrokerSetImported, MasterAtRisk, MasterElected, MembersRemembered
 from events.commands import (
     COMMANDS,
     ChangeSettings,
     ClaimLeadership,
     ElectMaster,
     ImportBrokerSet,
+    RegisterBroker,
 )
 from events.envelope import Envelope, ImportedReplica, ReplicaEvidence
 from events.outcomes import Outcome
@@ -72,7 +74,8 @@ def test_fields_of_class_and_schema_have_the_same_names_in_the_same_order(cls):
 
 
 def test_commands_of_this_release_are_what_a_cluster_is_formed_with():
-    assert set(COMMAND_FINGERPRINTS) == {fingerprint_of(cls) for cls in COMMANDS}
+    former = {mark for cls in COMMANDS for mark in schemas.earlier(cls.__name__)}
+    assert set(COMMAND_FINGERPRINTS) == {fingerprint_of(cls) for cls in COMMANDS} | former
     assert len(COMMANDS) + len(BROKER_EVENTS) + 1 == len(codec.RECORD_CLASSES)
 
 
@@ -187,6 +190,7 @@ def test_an_outcome_may_carry_phases_outside_the_digest():
 
 
 FIRST_OUTCOME = "c9d8fa550e432cc1"
+SECOND_OUTCOME = "0b0705af0bd96450"
 
 
 def test_an_outcome_is_written_in_the_oldest_form_that_holds_it():
@@ -197,15 +201,31 @@ def test_an_outcome_is_written_in_the_oldest_form_that_holds_it():
     newer = Outcome(
         1, bytes(16), "c", 1, "X", "b", "", True, None, 0, changes=(elected, MasterAtRisk("b", 2))
     )
-    assert encode(newer)[2:HEADER_BYTES].hex() == "0b0705af0bd96450"
-    proven = Outcome(1, bytes(16), "c", 1, "X", "b", "", True, None, 0, state_digest=b"x" * 32)
+    assert encode(newer)[2:HEADER_BYTES].hex() == SECOND_OUTCOME
+    newest = structs.replace(newer, changes=(elected, MembersRemembered("b", (2,), (1, 2))))
+    assert encode(newest)[2:HEADER_BYTES].hex() == fingerprint_of(Outcome) != SECOND_OUTCOME
+    proven = structs.replace(plain, state_digest=b"x" * 32)
     assert encode(proven)[2:HEADER_BYTES].hex() == fingerprint_of(Outcome)
-    assert (decode(encode(plain)), decode(encode(newer))) == (plain, newer)
+    for outcome in (plain, newer, newest, proven):
+        assert decode(encode(outcome)) == outcome
 
 
-@pytest.mark.parametrize("mark", schemas.earlier("Outcome"))
-def test_a_former_schema_is_what_its_file_is_named_after(mark):
-    text = to_parsing_canonical_form(schemas.earlier("Outcome")[mark])
+def test_a_command_is_written_in_the_oldest_form_that_holds_it():
+    plain = RegisterBroker(ENVELOPE, "c", "b", 1, "h:1", "h:2", "i", True, 3, 4)
+    telling = structs.replace(plain, min_in_sync=2)
+    former = schemas.earlier("RegisterBroker")
+    assert [fingerprint_of(plain)] == list(former)
+    assert fingerprint_of(telling) == fingerprint_of(RegisterBroker) not in former
+    for command in (plain, telling):
+        assert encode(command)[2:HEADER_BYTES].hex() == fingerprint_of(command)
+        assert decode(encode(command)) == command
+
+
+@pytest.mark.parametrize(
+    ("name", "mark"), [(name, mark) for name in ("Outcome", "RegisterBroker") for mark in schemas.earlier(name)]
+)
+def test_a_former_schema_is_what_its_file_is_named_after(name, mark):
+    text = to_parsing_canonical_form(schemas.earlier(name)[mark])
     assert crc_64_avro(text.encode()).to_bytes(8, "little").hex() == mark
 
 

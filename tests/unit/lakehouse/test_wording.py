@@ -11,6 +11,8 @@ from events.changes import (
     MasterAtRisk,
     MasterCleared,
     MasterElected,
+    MembersRemembered,
+    MinimumTold,
     RulesActivated,
     SettingsChanged,
     SyncStateSetAltered,
@@ -29,6 +31,8 @@ LINES = [
     ),
     (MasterElected("b", 2, "h:2", 5, (2, 3), 8, 5), "master 2 in epoch 5, set {2,3} epoch 8"),
     (MasterAtRisk("b", 5), "epoch 5 may lack acknowledged messages"),
+    (MembersRemembered("b", (1,), (1, 2)), "remembered: {1} may be elected too; ever members {1,2}"),
+    (MinimumTold("b", 2, 3), "broker 2 acknowledges with 3 members or more"),
     (
         BrokerSetImported("b", "c", 4, (ImportedReplica(1, "h:1"),), 1, 5, (1,), 8, 5, "h:9878"),
         "imported from h:9878: replicas {1}, master 1 in epoch 5, set {1} epoch 8, next id 4",

@@ -26,8 +26,16 @@ def test_row_2_the_first_election_takes_who_asks():
 
 
 def test_row_2_others_that_are_there_are_not_asking():
-    outcome = with_replicas(1, 2).elect(2, seen(1))
+    outcome = with_replicas(1, 2).elect(2, seen(1, epoch=-1, offset=0))
     assert verdicts(outcome) == {1: "NOT_ASKING", 2: "CHOSEN"}
+
+
+@pytest.mark.parametrize(("rules", "winner"), [(2, 2), (3, 1)])
+def test_row_2_the_first_election_takes_the_longest_log_of_those_that_report(rules, winner):
+    """A set that is new here may be an old one: an empty replica that asks first must not lead (C7)."""
+    history = with_replicas(1, 2, rules=rules)
+    history.elect(2, seen(1, epoch=5, offset=10**9), seen(2, epoch=-1, offset=0))
+    assert (history.set.master_broker_id, history.set.sync_state_set) == (winner, (winner,))
 
 
 def test_row_4_a_live_master_stays():
@@ -334,8 +342,15 @@ def test_s7_the_dead_report_too():
 
 
 def test_s7_an_epoch_that_does_not_fit_is_not_given():
-    outcome = with_master(1, 2).elect(-1, DEAD_1, seen(2, epoch=2**31 - 1))
+    outcome = with_master(1, 2, rules=2).elect(-1, DEAD_1, seen(2, epoch=2**31 - 1))
     assert outcome.refusal == "EPOCH_EXHAUSTED"
+
+
+@pytest.mark.parametrize(("reported", "epoch"), [(1_001, 1_002), (1_002, 2), (2**31 - 1, 2)])
+def test_s18_one_report_out_of_reach_uses_no_epochs_up(reported, epoch):
+    history = with_master(1, 2)
+    history.elect(-1, DEAD_1, seen(2, epoch=reported))
+    assert (history.set.master_broker_id, history.set.master_epoch) == (2, epoch)
 
 
 def test_an_id_that_nobody_registered_with_is_told_as_such():
@@ -347,7 +362,7 @@ def test_an_id_that_nobody_registered_with_is_told_as_such():
 
 
 def test_s7_the_last_epoch_is_given_and_is_the_last():
-    history = with_master(1, 2)
+    history = with_master(1, 2, rules=2)
     history.elect(-1, DEAD_1, seen(2, epoch=2**31 - 2))
     assert history.set.master_epoch == 2**31 - 1
     lost = history.elect(-1, seen(1, alive=False), seen(2, alive=False))

@@ -2,6 +2,7 @@
 
 import pytest
 
+from events.changes import BrokersCleaned
 from events.commands import ApplyBrokerId, ImportBrokerSet
 from events.envelope import ImportedReplica
 from processors.state import REPLICAS_MAX, TEXT_CHARS_MAX
@@ -282,8 +283,15 @@ def test_5_7_row_5_a_replica_outside_the_set_goes_alone():
 
 
 def test_5_7_row_5_no_master_and_live_slaves_is_no_reason_to_refuse():
-    history = with_replicas(1, 2)
+    history = with_replicas(1, 2, rules=2)
     assert history.clean(None, seen(1), seen(2)).accepted
+
+
+def test_rules_3_clean_no_whole_set_in_which_somebody_lives():
+    """Its brokers could never register again (C8)."""
+    history = with_replicas(1, 2)
+    assert history.clean(None, seen(2)).refusal == "CLEAN_IS_ALIVE"
+    assert history.clean(None, seen(2), living=True).accepted
 
 
 def test_an_id_that_nobody_has_changes_nothing():
@@ -309,7 +317,7 @@ def test_cleaning_the_master_elects_nobody_and_clears_it():
     history = with_master(1, 2, 3)
     outcome = history.clean((1,))
     kinds = [type(change).__name__ for change in outcome.changes]
-    assert kinds == ["MasterCleared", "SyncStateSetAltered", "BrokersCleaned"]
+    assert kinds == ["MasterCleared", "SyncStateSetAltered", "BrokersCleaned", "MembersRemembered"]
     assert history.set.master_broker_id is None
     assert (history.set.master_epoch, history.set.sync_state_set_epoch) == (2, 3)
     assert history.set.sync_state_set == (2, 3)
@@ -334,7 +342,8 @@ def test_defect_9_who_was_no_member_does_not_become_master_by_asking():
 def test_s9_cleaning_everything_leaves_a_tombstone_with_ids_and_epochs():
     history = with_master(1, 2, 3)
     history.register(2, "i2-again", last_epoch=6)
-    assert history.clean(None, living=True).changes[-1].whole_set
+    cleaned = history.clean(None, living=True).changes
+    assert [one.whole_set for one in cleaned if isinstance(one, BrokersCleaned)] == [True]
     stone = history.set
     assert stone.tombstone
     assert stone.replicas == ()

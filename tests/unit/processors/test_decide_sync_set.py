@@ -2,11 +2,12 @@
 
 import pytest
 
+from processors.state import RULES_VERSION
 from tests.support.control_history import History, seen, verdicts, with_master, with_replicas
 
 
-def master_of_all() -> History:
-    return with_master(1, 2, 3)
+def master_of_all(rules: int = RULES_VERSION) -> History:
+    return with_master(1, 2, 3, rules=rules)
 
 
 ROWS = [
@@ -41,8 +42,29 @@ ROWS = [
     ids=[row[0] for row in ROWS],
 )
 def test_rows_of_5_6(members, alive, others, code, refusal):
-    outcome = master_of_all().alter(members, *(seen(i) for i in alive), **others)
+    """As shipped; rules 3 differ in row 7 alone."""
+    outcome = master_of_all(rules=2).alter(members, *(seen(i) for i in alive), **others)
     assert (outcome.code, outcome.refusal) == (code, refusal)
+
+
+@pytest.mark.parametrize(
+    ("members", "alive", "code", "refusal"),
+    [
+        ((1, 2), (1,), 0, None),
+        ((1, 2, 9), (1,), 2003, "REPLICA_UNKNOWN"),
+        ((2,), (), 2013, "SET_WITHOUT_MASTER"),
+    ],
+)
+def test_rules_3_ask_liveness_of_joiners_only(members, alive, code, refusal):
+    """A member that acknowledges and is not heard here held up the leaving of a dead one (S16)."""
+    outcome = master_of_all().alter(members, *(seen(i) for i in alive))
+    assert (outcome.code, outcome.refusal) == (code, refusal)
+
+
+def test_who_joins_must_be_alive():
+    history = with_master(1, 2)
+    assert history.alter((1, 2, 3), seen(1), seen(2)).refusal == "REPLICA_NOT_ALIVE"
+    assert history.alter((1, 2, 3), seen(3)).accepted
 
 
 def test_row_1_a_set_that_does_not_exist():
@@ -150,6 +172,13 @@ def test_s7_epochs_in_evidence_raise_the_floor_of_the_next_epoch():
 
 @pytest.mark.parametrize(("reported", "floor"), [(2**31 - 2, 2**31 - 2), (2**31 - 1, 7)])
 def test_s7_a_reported_epoch_that_leaves_none_for_the_next_raises_no_floor(reported, floor):
+    history = master_of_all(rules=2)
+    assert history.alter((1, 2), seen(1, epoch=7), seen(2), seen(3, epoch=reported)).accepted
+    assert history.set.highest_epoch_seen == floor
+
+
+@pytest.mark.parametrize(("reported", "floor"), [(1_001, 1_001), (1_002, 7)])
+def test_s18_a_reported_epoch_out_of_reach_raises_no_floor(reported, floor):
     history = master_of_all()
     assert history.alter((1, 2), seen(1, epoch=7), seen(2), seen(3, epoch=reported)).accepted
     assert history.set.highest_epoch_seen == floor

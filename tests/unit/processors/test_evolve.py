@@ -14,6 +14,8 @@ from events.changes import (
     MasterAtRisk,
     MasterCleared,
     MasterElected,
+    MembersRemembered,
+    MinimumTold,
     RulesActivated,
     SettingsChanged,
     SyncStateSetAltered,
@@ -33,6 +35,7 @@ OF_A_SET = (APPLIED, REGISTERED, ELECTED, AT_RISK, CLEARED, ALTERED, CLEANED)
 IMPORTED = BrokerSetImported(
     "b", "c", 4, (ImportedReplica(1, "h1:1"), ImportedReplica(3, "h3:1", "code")), 3, 5, (1, 3), 7, 6, "j"
 )
+OF_MEMORY = (MembersRemembered("b", (1,), (1,)), MinimumTold("b", 1, 2))
 OF_THE_CLUSTER = (
     ClusterStarted("c1", 1, {"a": "1"}, ("f",)),
     LeadershipClaimed(1, "n0", "h:1", "r"),
@@ -115,4 +118,20 @@ def test_an_imported_set_stands_as_it_was_told():
 
 
 def test_every_kind_of_change_is_covered_here():
-    assert {type(change) for change in (IMPORTED, *OF_A_SET, *OF_THE_CLUSTER)} == set(CHANGES)
+    told = (IMPORTED, *OF_A_SET, *OF_MEMORY, *OF_THE_CLUSTER)
+    assert {type(change) for change in told} == set(CHANGES)
+
+
+def test_who_is_remembered_stays_so_until_something_else_is_told():
+    changes = (APPLIED, REGISTERED, *OF_MEMORY)
+    for more in ((), (REGISTERED,), (ELECTED,), (ELECTED, ALTERED)):
+        broker_set = after(*changes, *more).sets["b"]
+        assert (broker_set.remembered, broker_set.former, broker_set.minimums) == ((1,), (1,), ((1, 2),))
+
+
+def test_the_minimum_of_a_set_is_that_of_its_master():
+    assert after(APPLIED, REGISTERED, *OF_MEMORY).sets["b"].min_in_sync() is None
+    assert after(APPLIED, REGISTERED, ELECTED).sets["b"].min_in_sync() == 1
+    assert after(APPLIED, REGISTERED, *OF_MEMORY, ELECTED).sets["b"].min_in_sync() == 2
+    untold = MinimumTold("b", 1, 1)
+    assert after(APPLIED, REGISTERED, *OF_MEMORY, untold, ELECTED).sets["b"].minimums == ()

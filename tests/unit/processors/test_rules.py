@@ -2,8 +2,10 @@
 
 import pytest
 
-from events.codec import COMMAND_FINGERPRINTS
+from events.codec import COMMAND_FINGERPRINTS, fingerprint_of
+from events.commands import COMMANDS, RegisterBroker
 from processors.rules import RULES, RULES_VERSION, SUPPORTED_RULES, Setting, rules_of
+from schemas import earlier
 
 # controller.md 11.1
 ROCKETMQ_DEFAULTS = {
@@ -17,8 +19,8 @@ ROCKETMQ_DEFAULTS = {
 
 
 def test_every_version_is_there_and_the_newest_forms_clusters():
-    assert SUPPORTED_RULES == (1, 2)
-    assert RULES_VERSION == 2
+    assert SUPPORTED_RULES == (1, 2, 3)
+    assert RULES_VERSION == 3
     assert all(version == rules.version for version, rules in RULES.items())
 
 
@@ -29,7 +31,14 @@ def test_the_first_version_has_none_of_what_came_later():
 
 
 def test_the_second_version_needs_the_schemas_of_its_release():
-    assert RULES[2].fingerprints == set(COMMAND_FINGERPRINTS)
+    former = {mark for name in ("RegisterBroker",) for mark in earlier(name)}
+    assert RULES[2].fingerprints == set(COMMAND_FINGERPRINTS) - {fingerprint_of(RegisterBroker)}
+    assert former <= RULES[2].fingerprints
+
+
+def test_the_third_version_needs_the_newest_form_of_each_command():
+    assert RULES[3].fingerprints == {fingerprint_of(cls) for cls in COMMANDS}
+    assert RULES[3].settings == RULES[2].settings
 
 
 def test_settings_have_rocketmqs_names_and_defaults():
@@ -54,5 +63,5 @@ def test_a_number_is_digits_within_bounds(value):
 
 
 def test_a_stand_in_for_a_later_version_has_the_newest_rules():
-    assert rules_of(99) is RULES[2]
+    assert rules_of(99) is RULES[3]
     assert rules_of(1) is RULES[1]

@@ -88,13 +88,13 @@ def test_a_loaded_snapshot_and_bulk_folding_have_the_digest_of_the_fold() -> Non
 def test_every_hundredth_outcome_carries_it_and_only_that_one_has_the_new_form(monkeypatch: pytest.MonkeyPatch) -> None:
     """Releases before this one read all others, and their landed history goes on."""
     monkeypatch.setattr(state_digest, "STATE_DIGEST_EVERY", 5)
-    folder = Folder()
-    outcomes = [folder.apply(offset, data).outcome for offset, data in enumerate(RECORDS)]
-    assert [bool(one.state_digest) for one in outcomes] == [has_state_digest(offset) for offset in range(len(RECORDS))]
+    folder, records = Folder(), with_master(1, 2, 3, rules=2).records
+    outcomes = [folder.apply(offset, data).outcome for offset, data in enumerate(records)]
+    assert [bool(one.state_digest) for one in outcomes] == [has_state_digest(offset) for offset in range(len(records))]
     assert all(decode(encode(one)) == one for one in outcomes)
     forms = {bool(one.state_digest): peek_fingerprint(encode(one)) for one in outcomes}
     assert forms[True] != forms[False] == "c9d8fa550e432cc1"
-    assert folder.digest == folded(RECORDS).digest  # The chain is the one of all releases.
+    assert folder.digest == folded(records).digest  # The chain is the one of all releases.
 
 
 def test_the_newest_offset_that_can_be_proven() -> None:
