@@ -220,6 +220,26 @@ def test_a_batch_that_lands_at_any_opening_of_a_run_is_taken_in_with_its_outcome
     assert place > 10
 
 
+@pytest.mark.parametrize("bronze_first", [True, False])
+def test_a_batch_that_lands_at_any_opening_of_an_answer_does_not_tear_it(whole: Whole, bronze_first: bool, tmp_path: Path) -> None:
+    batch = [whole.commands(3, LAST + 1), whole.outcomes(list(range(3, LAST + 1)))]
+    batch = batch if bronze_first else batch[::-1]
+    place, reached = 0, True
+    while reached:
+        place += 1
+        landing = Landing(lake_in(tmp_path / f"{place}"), [(place, batch[0]), (place + 1, batch[1])])
+        land(landing.lake, [])
+        landing.commit(*whole.commands(0, 3))
+        landing.commit(*whole.outcomes([0, 1, 2]))
+        bring_up(job_of(landing.lake))
+        with landing.between_readings():
+            answer = gold_now(landing.lake, GOLD_TABLES)
+        reached = not landing.waiting
+        made = {name: in_no_order(name, found.to_pylist()) for name, found in answer.tables.items()}
+        assert made == at_once(whole, landing.seen, answer.offset), place
+    assert place > 10
+
+
 def test_an_outcome_that_comes_late_is_taken_in_and_a_repeat_of_one_is_not(whole: Whole, lake: Lake) -> None:
     land(lake, [])
     late, landing = LAST // 2, Landing(lake, [])
