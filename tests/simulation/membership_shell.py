@@ -135,8 +135,9 @@ class MembershipShell:
         self.node, self.world, self.disk = node, node.world, node.disk
         cluster = node.cluster
         self.me = messages.Introduction(
-            cluster.cluster_name, cluster.set_name, node.address, node.ha_address, node.incarnation
-        )
+            cluster.cluster_name, cluster.set_name, node.address, node.ha_address, node.incarnation,
+            1 if cluster.shape.count_mode else cluster.shape.min_in_sync,
+        )  # fmt: skip
         self.broker_id: int | None = None
         self.registered = False
         self._ids = self._command_ids()

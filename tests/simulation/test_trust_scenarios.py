@@ -7,6 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from brokers import boot
+from processors import decide_sync_set, elect
 from tests.simulation import ghost
 from tests.simulation.broker_node import BrokerNode
 from tests.simulation.cluster import Cluster, Shape
@@ -25,8 +26,8 @@ class Schedule:
         self.world = World(seed)
         self.cluster = Cluster(self.world, Shape(controllers=2, brokers=brokers, clients=6, strict=True))
         self.checkers = self.cluster.checkers
-        self.run(20_000, lambda: self._is_whole() and len(self.checkers.acked) > acked)
-        assert self._is_whole() and len(self.checkers.acked) > acked
+        self.run(20_000, lambda: self.is_whole() and len(self.checkers.acked) > acked)
+        assert self.is_whole() and len(self.checkers.acked) > acked
 
     def run(self, for_ms: int, done: Callable[[], bool] = lambda: False) -> None:
         end_ms = self.world.now_ms + for_ms
@@ -41,7 +42,7 @@ class Schedule:
     def others(self) -> list[BrokerNode]:
         return [node for node in self.cluster.brokers if node is not self.master()]
 
-    def _is_whole(self) -> bool:
+    def is_whole(self) -> bool:
         masters = [node.core for node in self.cluster.brokers if node.core is not None and node.core.is_master]
         return any(len(core.sync_state_set) == len(self.cluster.brokers) for core in masters)
 
@@ -95,3 +96,83 @@ def test_b3_a_replica_that_was_cleaned_and_lives_does_not_keep_a_dead_member_in_
     dead.stop()
     play.run(30_000, lambda: len(play.checkers.acked) > acked + 20)
     assert len(play.checkers.acked) > acked + 20
+
+
+def unheard(play: Schedule, node: BrokerNode) -> None:
+    """The controllers do not hear it, nor it them; its master does."""
+    names = play.cluster.controller_names
+    play.cluster.network.cut([pair for name in names for pair in ((node.name, name), (name, node.name))])
+
+
+def all_is_kept(play: Schedule) -> bool:
+    """Whoever leads holds everything that was ever acknowledged."""
+    return all(play.checkers._holds(play.master(), message) for message in play.checkers.acked)
+
+
+def play_kill_then_power(play: Schedule) -> None:
+    """The master is killed, the other one leads alone and loses its power; both come back."""
+    master, (other,) = play.master(), play.others()
+    master.stop()
+    play.run(5_000, lambda: other.core is not None and other.core.is_master)
+    other.lose_power()
+    play.world.after(500, master.start)
+    play.world.after(1_500, other.start)
+    play.run(30_000, lambda: play.is_whole())
+
+
+def play_power_then_kill(play: Schedule) -> None:
+    """The slave's machine goes dark, which nobody hears yet; then the master is killed."""
+    master, (other,) = play.master(), play.others()
+    other.lose_power()
+    play.run(300)
+    master.stop()
+    play.world.after(1_000, master.start)
+    play.world.after(20_000, other.start)
+    play.run(60_000, lambda: play.is_whole())
+
+
+def play_the_only_member_is_gone(play: Schedule) -> None:
+    """B1: who was elected alone never comes back; the killed master does."""
+    master, (other,) = play.master(), play.others()
+    master.stop()
+    play.run(5_000, lambda: other.core is not None and other.core.is_master)
+    other.stop(silent=True)
+    master.start()
+    play.run(60_000, lambda: master.core is not None and master.core.is_master)
+
+
+@pytest.mark.parametrize("blows", [play_kill_then_power, play_power_then_kill, play_the_only_member_is_gone])
+def test_a1_b1_who_was_left_out_and_holds_everything_leads_again(blows: Callable[[Schedule], None]) -> None:
+    play = Schedule(5, brokers=2, acked=200)
+    blows(play)
+    assert play.master().core is not None
+    assert all_is_kept(play)
+
+
+def test_b1_is_seen_where_elections_forget(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(elect, "_sound_remembered", lambda broker_set, candidates: [])
+    play = Schedule(5, brokers=2, acked=200)
+    play_the_only_member_is_gone(play)
+    assert not [node for node in play.cluster.brokers if node.core is not None and node.core.is_master]
+
+
+def play_b2() -> bool:
+    """Whether sends go on when a member that the controllers do not hear is left and the other one dies."""
+    play = Schedule(7, brokers=3, acked=50)
+    quiet, dead = play.others()
+    unheard(play, quiet)
+    play.run(15_000)
+    acked = len(play.checkers.acked)
+    dead.stop()
+    play.run(15_000, lambda: len(play.checkers.acked) > acked + 20)
+    return len(play.checkers.acked) > acked + 20
+
+
+def test_b2_a_member_that_the_controllers_do_not_hear_blocks_no_change() -> None:
+    assert play_b2()
+
+
+def test_b2_is_seen_where_liveness_is_asked_of_members_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = decide_sync_set._unfit_member
+    monkeypatch.setattr(decide_sync_set, "_unfit_member", lambda wanted, candidates, members_too: asked(wanted, candidates, members_too=True))
+    assert not play_b2()
