@@ -172,6 +172,8 @@ def notes_of(one: Document) -> list[str]:
         notes.append("master restarted, election due")
     if one.get("unclean_members"):
         notes.append(f"unclean members {ids_text(one['unclean_members'])}")
+    if one.get("remembered"):
+        notes.append(f"may be elected too, holding everything: {ids_text(one['remembered'])}")
     if any(not replica["registered"] for replica in one["replicas"]):
         notes.append("unclaimed ids")
     repeats = sum(entry["count"] for entry in one.get("repeated_refusals", ()))

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from processors.core_context import CoreContext
 from processors.elect import by_length, elect
-from processors.elect_candidates import Candidate, assess
+from processors.elect_candidates import Candidate, assess, awaited_of
 from processors.rules import rules_of
 from processors.state import NO_BROKER_ID, BrokerSet
 
@@ -30,18 +30,20 @@ def operator_needed(broker_set: BrokerSet, context: CoreContext) -> OperatorNeed
     if master is not None and any(one.broker_id == master and one.is_alive for one in candidates):
         return None
     state = context.state
+    rules = rules_of(state.rules_version)
     would = elect(
-        broker_set, candidates, broker_id=NO_BROKER_ID, designate=False, unclean_allowed=state.unclean_allowed,
-        rules=rules_of(state.rules_version),
+        broker_set, candidates, broker_id=NO_BROKER_ID, designate=False, unclean_allowed=state.unclean_allowed, rules=rules,
     )  # fmt: skip
-    return None if would.master_kept or would.winner is not None else _needed(broker_set, candidates)
+    if would.master_kept or would.winner is not None:
+        return None
+    return _needed(broker_set, candidates, awaited_of(broker_set, candidates, remembers=rules.remembers))
 
 
-def _needed(broker_set: BrokerSet, candidates: tuple[Candidate, ...]) -> OperatorNeeded:
+def _needed(broker_set: BrokerSet, candidates: tuple[Candidate, ...], awaited: tuple[int, ...]) -> OperatorNeeded:
     name, unclean = broker_set.broker_name, broker_set.unclean_members
-    wanted = broker_set.sync_state_set or unclean
+    wanted = broker_set.sync_state_set or awaited
     missing = [one.broker_id for one in candidates if one.broker_id in wanted and not _is_present(one)]
-    best = _longest(candidates, unclean if not broker_set.sync_state_set else None)
+    best = _longest(candidates, awaited if not broker_set.sync_state_set else None)
     start = f"start {_replicas(missing or list(wanted))} with {'its' if len(missing) == 1 else 'their'} own data"
     if best is None:
         return OperatorNeeded(f"none of {_replicas(list(wanted))} is alive", start)

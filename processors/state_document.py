@@ -147,6 +147,7 @@ def _set(
         "highest_epoch_seen": broker_set.highest_epoch_seen,
         "at_risk": context.is_at_risk(broker_set.broker_name),
         "unclean_members": list(broker_set.unclean_members),
+        "remembered": list(broker_set.remembered),
         "master_restarted": broker_set.master_restarted,
         "imported": broker_set.imported,
         "repeated_refusals": repeats,

@@ -222,18 +222,38 @@ def _create(admin: AdminClient, specs: Sequence[TopicSpec], nodes: int) -> None:
 
 
 def settings_of(admin: AdminClient, topics: Sequence[str]) -> dict[str, dict[str, str]]:
-    """The settings of topics as Kafka reports them. Raises TopicsUnfit."""
+    """
+    The settings of topics as Kafka reports them. Raises TopicsUnfit.
+
+    A topic that was just created is not known to each node at once, so who does not know it is asked again.
+    """
+    deadline = time.monotonic() + ASK_TIMEOUT_S
+    while True:
+        settings, refused = _reported(admin, topics)
+        unknown = all(error.code() == KafkaError.UNKNOWN_TOPIC_OR_PART for error in refused.values())
+        if refused and unknown and time.monotonic() < deadline:
+            time.sleep(CREATED_POLL_S)
+            continue
+        for name, error in refused.items():
+            raise TopicsUnfit(f"the settings of topic {name} cannot be read: {error.str()}")
+        return settings
+
+
+def _reported(
+    admin: AdminClient, topics: Sequence[str]
+) -> tuple[dict[str, dict[str, str]], dict[str, KafkaError]]:
+    """What one question gave: settings by topic, and why there are none of the others."""
     asked = [ConfigResource(ResourceType.TOPIC, name) for name in topics]
     settings: dict[str, dict[str, str]] = {}
+    refused: dict[str, KafkaError] = {}
     for resource, future in admin.describe_configs(asked, request_timeout=ASK_TIMEOUT_S).items():
         try:
             entries = future.result(ASK_TIMEOUT_S + 1)
         except KafkaException as error:
-            raise TopicsUnfit(
-                f"the settings of topic {resource.name} cannot be read: {error.args[0].str()}"
-            ) from None
-        settings[resource.name] = {name: str(entry.value) for name, entry in entries.items()}
-    return settings
+            refused[resource.name] = error.args[0]
+        else:
+            settings[resource.name] = {name: str(entry.value) for name, entry in entries.items()}
+    return settings, refused
 
 
 def recipe(specs: Sequence[TopicSpec]) -> str:

@@ -35,6 +35,7 @@ def test_all_sets_are_a_line_each() -> None:
         ({"operator_needed": {"reason": "nobody lives", "way_out": "start it"}}, "OPERATOR NEEDED: nobody lives. Way out: start it"),
         ({"master_restarted": True}, "master restarted, election due"),
         ({"unclean_members": [2]}, "unclean members 2"),
+        ({"remembered": [1]}, "may be elected too, holding everything: 1"),
         ({"tombstone": True}, "cleaned away"),
     ],
 )

@@ -1,10 +1,14 @@
 """What a controller needs of its topics (design D13)."""
 
+from concurrent.futures import Future
+
 import pytest
-from confluent_kafka.admin import PartitionMetadata, TopicMetadata
+from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka.admin import ConfigEntry, ConfigResource, PartitionMetadata, TopicMetadata
 
 from events.topics import COMMANDS, OUTCOMES
-from processors.topic_check import TopicsUnfit, prepare, unfit
+from processors import topic_check
+from processors.topic_check import TopicsUnfit, prepare, settings_of, unfit
 
 FIT = {
     "retention.ms": "-1", "retention.bytes": "-1", "cleanup.policy": "delete",
@@ -62,6 +66,35 @@ def test_replication_is_asked_of_real_clusters_only() -> None:
     assert unfit(COMMANDS, topic(replicas=1), lonely, local_cluster=True) == []
     problems = unfit(COMMANDS, topic(replicas=1), lonely, local_cluster=False)
     assert len(problems) == 2 and "replication 1" in problems[0] and "min.insync.replicas is 1" in problems[1]
+
+
+class HearsLater:
+    """A node that has not heard of a topic yet, or never will: Kafka's answers, as its client gives them."""
+
+    def __init__(self, unknown_times: int, code: int = KafkaError.UNKNOWN_TOPIC_OR_PART) -> None:
+        self.left, self.code = unknown_times, code
+
+    def describe_configs(self, asked: list[ConfigResource], request_timeout: float) -> dict[ConfigResource, Future[object]]:
+        answers: dict[ConfigResource, Future[object]] = {one: Future() for one in asked}
+        for answer in answers.values():
+            if self.left:
+                answer.set_exception(KafkaException(KafkaError(self.code)))
+            else:
+                answer.set_result({"flush.messages": ConfigEntry("flush.messages", "1")})
+        self.left -= self.left > 0
+        return answers
+
+
+def test_a_node_that_has_not_heard_of_a_new_topic_is_asked_again() -> None:
+    assert settings_of(HearsLater(3), ["regent.commands"]) == {"regent.commands": {"flush.messages": "1"}}
+
+
+def test_a_topic_that_is_not_there_and_a_refusal_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(TopicsUnfit, match="settings of topic regent.commands cannot be read"):
+        settings_of(HearsLater(10**9, KafkaError.TOPIC_AUTHORIZATION_FAILED), ["regent.commands"])
+    monkeypatch.setattr(topic_check, "ASK_TIMEOUT_S", 0.1)
+    with pytest.raises(TopicsUnfit, match="Unknown topic"):
+        settings_of(HearsLater(10**9), ["regent.commands"])
 
 
 def test_a_kafka_that_is_not_there_is_said_with_its_address() -> None:
