@@ -17,10 +17,18 @@ Java's do not, may acknowledge alone: its set remembers nobody.
 
 from msgspec.structs import replace
 
-from events.changes import MasterAtRisk, MembersRemembered
+from events.changes import (
+    BrokerIdApplied,
+    BrokerRegistered,
+    MasterAtRisk,
+    MembersRemembered,
+    MinimumTold,
+)
 from processors.decide_refusals import Decision
 from processors.evolve import evolve_set
 from processors.state import BrokerSet, ControllerState
+
+_OF_STARTS = (BrokerRegistered, MinimumTold, BrokerIdApplied)
 
 
 def remembering(state: ControllerState, name: str, decision: Decision) -> Decision:
@@ -28,6 +36,8 @@ def remembering(state: ControllerState, name: str, decision: Decision) -> Decisi
     if not decision.changes:
         return decision
     before = after = state.sets.get(name)
+    if before is not None and _says_nothing_of_members(before, decision):
+        return decision
     at_risk = False
     for change in decision.changes:
         after = evolve_set(after, change)
@@ -38,6 +48,18 @@ def remembering(state: ControllerState, name: str, decision: Decision) -> Decisi
         return decision
     memory = MembersRemembered(name, remembered, former)
     return replace(decision, changes=(*decision.changes, memory))
+
+
+def _says_nothing_of_members(before: BrokerSet, decision: Decision) -> bool:
+    """
+    Return whether only starts were recorded, in a set that remembers nobody: then nobody is left out.
+
+    Most decisions are such, and to apply each twice is what this saves. A set that older rules began
+    and that has not written down who was a member yet is looked at.
+    """
+    if before.remembered or (before.has_had_master and not before.former):
+        return False
+    return all(isinstance(change, _OF_STARTS) for change in decision.changes)
 
 
 def _former(before: BrokerSet | None, after: BrokerSet) -> tuple[int, ...]:

@@ -19,22 +19,16 @@ SideRead = Callable[[], bytes]
 
 def side_read(log: CommitLog, offset: int, count: int) -> SideRead:
     """A read of up to `count` bytes at `offset`, ending with the file. Taken on the log's thread."""
-    piece = log.file_range(offset, count)
-    if piece is None:
-        return _nothing
-    fd = os.dup(piece.fileno)
-
-    def read() -> bytes:
-        try:
-            return os.pread(fd, piece.count, piece.position)
-        finally:
-            os.close(fd)
-
-    return read
+    return _side_read(log, offset, count, os.pread)
 
 
 def side_read_around(log: CommitLog, offset: int, count: int) -> SideRead:
     """As `side_read`, with zeros in the place of each SECTOR_BYTES that the disk cannot read."""
+    return _side_read(log, offset, count, _read_around)
+
+
+def _side_read(log: CommitLog, offset: int, count: int, pread: Callable[[int, int, int], bytes]) -> SideRead:
+    """`pread(descriptor, count, position)`, of a descriptor of its own."""
     piece = log.file_range(offset, count)
     if piece is None:
         return _nothing
@@ -42,7 +36,7 @@ def side_read_around(log: CommitLog, offset: int, count: int) -> SideRead:
 
     def read() -> bytes:
         try:
-            return _read_around(fd, piece.count, piece.position)
+            return pread(fd, piece.count, piece.position)
         finally:
             os.close(fd)
 

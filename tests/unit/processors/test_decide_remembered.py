@@ -119,6 +119,17 @@ def test_rules_2_remember_nobody():
     assert (memory(history), history.set.former) == ((), ())
 
 
+@pytest.mark.parametrize("rules", [2, 3])
+def test_a_start_alone_changes_no_memory_but_where_older_rules_kept_none(rules):
+    history = of(1, 2, 3, rules=rules)
+    if rules == 2:
+        assert history.do(ActivateRules(history.envelope(), 3, COMMAND_FINGERPRINTS)).accepted
+    outcome = history.register(2, "again", last_epoch=1, end_offset=500, min_in_sync=3)
+    told = [change for change in outcome.changes if isinstance(change, MembersRemembered)]
+    assert told == ([] if rules == 3 else [MembersRemembered("broker-a", (), (1, 2, 3))])
+    assert (memory(history), history.set.former) == ((), (1, 2, 3))
+
+
 # --- elections -----------------------------------------------------------------------------
 
 
