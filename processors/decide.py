@@ -33,11 +33,6 @@ def decide(state: ControllerState, command: Command) -> Decision:
     return rule(state, command) if refusal is None else Decision(refusal)
 
 
-def _of_a_set(state: ControllerState, name: str, decision: Decision) -> Decision:
-    """Return a decision about a set, with who is remembered afterwards (S14)."""
-    return remembering(state, name, decision) if rules_of(state.rules_version).remembers else decision
-
-
 def guard(state: ControllerState, command: Command) -> Refusal | None:
     """Return why `command` may not be decided at all: wrong log, or not by the leader (D6)."""
     envelope = command.envelope
@@ -81,4 +76,6 @@ def rule(state: ControllerState, command: Command) -> Decision:
             return decide_cluster.activate_rules(state, command)
         case _:
             assert_never(command)
-    return _of_a_set(state, command.broker_name, decided)
+    if decided.changes and rules_of(state.rules_version).remembers:
+        return remembering(state.sets.get(command.broker_name), decided)
+    return decided

@@ -15,29 +15,34 @@ is, because it may have given up what was acknowledged. A master that did not te
 Java's do not, may acknowledge alone: its set remembers nobody.
 """
 
+from typing import Any
+
 from msgspec.structs import replace
 
 from events.changes import (
     BrokerIdApplied,
     BrokerRegistered,
+    Change,
     MasterAtRisk,
+    MasterElected,
     MembersRemembered,
     MinimumTold,
+    SyncStateSetAltered,
 )
 from processors.decide_refusals import Decision
 from processors.evolve import evolve_set
-from processors.state import BrokerSet, ControllerState
-
-_OF_STARTS = (BrokerRegistered, MinimumTold, BrokerIdApplied)
+from processors.state import BrokerSet
 
 
-def remembering(state: ControllerState, name: str, decision: Decision) -> Decision:
-    """Return `decision` about the set `name`, with what it does to the memory as its last change."""
-    if not decision.changes:
+def remembering(before: BrokerSet | None, decision: Decision) -> Decision:
+    """
+    Return `decision`, which changes a set, with what it does to the memory as its last change.
+
+    `before` is the set as it was decided about, None when the decision begins it.
+    """
+    if before is not None and _leaves_the_memory(before, decision.changes):
         return decision
-    before = after = state.sets.get(name)
-    if before is not None and _says_nothing_of_members(before, decision):
-        return decision
+    after: Any = before
     at_risk = False
     for change in decision.changes:
         after = evolve_set(after, change)
@@ -46,20 +51,44 @@ def remembering(state: ControllerState, name: str, decision: Decision) -> Decisi
     remembered = () if at_risk else _remembered(before, after)
     if (remembered, former) == (after.remembered, after.former):
         return decision
-    memory = MembersRemembered(name, remembered, former)
+    memory = MembersRemembered(after.broker_name, remembered, former)
     return replace(decision, changes=(*decision.changes, memory))
 
 
-def _says_nothing_of_members(before: BrokerSet, decision: Decision) -> bool:
+def _leaves_the_memory(before: BrokerSet, changes: tuple[Change, ...]) -> bool:
     """
-    Return whether only starts were recorded, in a set that remembers nobody: then nobody is left out.
+    Return whether it is plain that nothing is remembered or forgotten by `changes`.
 
-    Most decisions are such, and to apply each twice is what this saves. A set that older rules began
-    and that has not written down who was a member yet is looked at.
+    Nobody was remembered, every member of before and after is written down as one, and nobody is
+    left out of a set that falls below its minimum. Most decisions are such, and to apply each twice
+    is what this saves; where it is not plain, the set is looked at before and after.
     """
-    if before.remembered or (before.has_had_master and not before.former):
+    former = before.former
+    if before.remembered or (before.has_had_master and not former):
         return False
-    return all(isinstance(change, _OF_STARTS) for change in decision.changes)
+    was = members = before.sync_state_set
+    master, told = before.master_broker_id, False
+    for change in changes:
+        kind = type(change)
+        if kind is SyncStateSetAltered:
+            members = change.sync_state_set
+        elif kind is MasterElected:
+            members, master = change.sync_state_set, change.master_broker_id
+        elif kind is MinimumTold:
+            told = True
+        elif kind is not BrokerRegistered and kind is not BrokerIdApplied:
+            return False
+    if members == was:
+        return True
+    for broker_id in members:
+        if broker_id not in former:
+            return False
+    for broker_id in was:
+        if broker_id not in members:
+            break
+    else:
+        return True
+    return not told and master is not None and len(members) >= before.minimum_of(master)
 
 
 def _former(before: BrokerSet | None, after: BrokerSet) -> tuple[int, ...]:

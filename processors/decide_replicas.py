@@ -157,7 +157,7 @@ def _minimum(broker_set: BrokerSet, command: RegisterBroker) -> tuple[MinimumTol
     """Return the change that keeps with how few members it acknowledges; 1 when it did not tell."""
     minimum = 1 if command.min_in_sync is None else command.min_in_sync
     minimum = max(1, min(minimum, REPLICAS_MAX))
-    if dict(broker_set.minimums).get(command.broker_id, 1) == minimum:
+    if broker_set.minimum_of(command.broker_id) == minimum:
         return ()
     return (MinimumTold(broker_set.broker_name, command.broker_id, minimum),)
 

@@ -152,7 +152,8 @@ def reach(broker_set: BrokerSet, rules: Rules, limit: int) -> int:
     """
     if rules.epoch_reach is None or not broker_set.has_had_master:
         return limit
-    return min(limit, broker_set.highest_epoch_seen + rules.epoch_reach + 1)
+    far = broker_set.highest_epoch_seen + rules.epoch_reach + 1
+    return far if far < limit else limit
 
 
 def not_considered(candidates: tuple[Candidate, ...]) -> tuple[CandidateVerdict, ...]:

@@ -102,9 +102,14 @@ class BrokerSet(Struct, frozen=True, gc=False, array_like=True):
 
     def min_in_sync(self) -> int | None:
         """Return with how few members the master acknowledges, 1 if it did not tell; None without one."""
-        if self.master_broker_id is None:
-            return None
-        return dict(self.minimums).get(self.master_broker_id, 1)
+        return None if self.master_broker_id is None else self.minimum_of(self.master_broker_id)
+
+    def minimum_of(self, broker_id: int) -> int:
+        """Return with how few members that replica acknowledges as master, 1 if it did not tell."""
+        for told_by, minimum in self.minimums:
+            if told_by == broker_id:
+                return minimum
+        return 1
 
     def replica(self, broker_id: int) -> Replica | None:
         """Return the replica with that id, or None."""

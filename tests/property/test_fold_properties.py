@@ -12,6 +12,7 @@ from collections import Counter
 from pathlib import Path
 from random import Random
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -20,7 +21,7 @@ from events.codec import COMMAND_FINGERPRINTS
 from events.commands import ActivateRules, ApplyBrokerId
 from events.envelope import ReplicaEvidence
 from events.outcomes import LABELS, Outcome
-from processors import canonical
+from processors import canonical, decide_remembered
 from processors.decide_refusals import Refusal
 from processors.fold import Folder
 from processors.snapshot_codec import dump, load
@@ -241,6 +242,18 @@ def test_folding_the_same_bytes_again_gives_the_same_digest(told):
     folder = Folder()
     for offset, record in enumerate(history.records):
         folder.apply(offset, record)
+    assert folder.digest == history.folder.digest
+
+
+@settings(max_examples=60, deadline=None)
+@given(HISTORIES)
+def test_the_short_way_round_the_memory_remembers_the_same(told):
+    history = play(told)
+    folder = Folder()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(decide_remembered, "_leaves_the_memory", lambda *_: False)
+        for offset, record in enumerate(history.records):
+            folder.apply(offset, record)
     assert folder.digest == history.folder.digest
 
 
