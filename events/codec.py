@@ -134,7 +134,7 @@ def _codec_of(record: Record) -> _Codec | None:
     if cls is Outcome:
         return _oldest_codec(record)
     for codec, missing in _EARLIER_COMMANDS.get(cls, ()):
-        if all(getattr(record, name) is None for name in missing):
+        if all(getattr(record, name) in _NOT_TOLD for name in missing):
             return codec
     return _BY_CLASS.get(cls)
 
@@ -277,7 +277,8 @@ def _earlier_commands(cls: type) -> tuple[tuple[_Codec, tuple[str, ...]], ...]:
     return tuple((codec, cls.__struct_fields__[len(codec.schema["fields"]) :]) for codec in forms)
 
 
-# Later fields of a command stand at its end and are null where they are not told.
+# Later fields of a command stand at its end and are null or empty where they are not told.
+_NOT_TOLD = (None, ())
 _EARLIER_COMMANDS = {cls: forms for cls in COMMANDS if (forms := _earlier_commands(cls))}
 _FORMER_COMMANDS = [codec for forms in _EARLIER_COMMANDS.values() for codec, _ in forms]
 _BY_HEADER: dict[bytes, _Codec] = {

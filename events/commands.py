@@ -67,6 +67,7 @@ class AlterSyncStateSet(Struct, frozen=True, gc=False):
     expected_set_epoch: int
     new_sync_state_set: tuple[int, ...]
     evidence: tuple[ReplicaEvidence, ...] = ()
+    lost_members: tuple[int, ...] = ()
 
 
 class ElectMaster(Struct, frozen=True, gc=False):

@@ -13,6 +13,7 @@ from processors.rules import rules_of
 from processors.state import EPOCH_MAX, BrokerSet, ControllerState
 
 REASON_PROPOSED = "PROPOSED"
+REASON_LOSS_PROVEN = "LOSS_PROVEN"
 
 
 def alter_sync_state_set(state: ControllerState, command: AlterSyncStateSet) -> Decision:
@@ -23,14 +24,17 @@ def alter_sync_state_set(state: ControllerState, command: AlterSyncStateSet) -> 
     wanted = command.new_sync_state_set
     if wanted != broker_set.sync_state_set:
         wanted = tuple(sorted(set(wanted)))
+    rules = rules_of(state.rules_version)
+    lost: tuple[int, ...] = ()
+    if command.lost_members and rules.notices_going_back:
+        lost, wanted = _lost(broker_set, command), _without(wanted, command.lost_members)
     # Equality goes before ownership and epochs, as shipped: a repeat gets 2013.
-    if wanted == broker_set.sync_state_set:
+    if wanted == broker_set.sync_state_set and not lost:
         return Decision(Refusal.SET_UNCHANGED)
     refusal = _fenced(broker_set, command)
     if refusal is not None:
         return Decision(refusal)
     candidates = assess(broker_set, command.evidence, command.master_broker_id)
-    rules = rules_of(state.rules_version)
     refusal = _unfit_member(wanted, candidates, members_too=not rules.asks_joiners_only)
     if refusal is not None:
         return Decision(refusal)
@@ -40,7 +44,23 @@ def alter_sync_state_set(state: ControllerState, command: AlterSyncStateSet) -> 
     highest = highest_epoch(
         max(broker_set.highest_epoch_seen, 0), candidates, counts, reach(broker_set, rules, EPOCH_MAX)
     )
-    return Decision(None, (_altered(broker_set, wanted, highest),))
+    return Decision(None, (_altered(broker_set, wanted, lost, highest),))
+
+
+def _lost(broker_set: BrokerSet, command: AlterSyncStateSet) -> tuple[int, ...]:
+    """
+    Return who counts as unclean from here on, ascending: its master proved that it lost data (S15).
+
+    Also a former member: it may be remembered. Who never was one, is forgotten, or is unclean
+    already, is none of them: a repeat changes nothing.
+    """
+    trusted = (*broker_set.sync_state_set, *broker_set.former)
+    lost = []
+    for replica in broker_set.replicas:
+        broker_id = replica.broker_id
+        if replica.clean and broker_id in command.lost_members and broker_id in trusted:
+            lost.append(broker_id)
+    return tuple(lost)
 
 
 def _fenced(broker_set: BrokerSet, command: AlterSyncStateSet) -> Refusal | None:
@@ -78,9 +98,9 @@ def _unfit_member(
 
 
 def _altered(
-    broker_set: BrokerSet, wanted: tuple[int, ...], highest: int
+    broker_set: BrokerSet, wanted: tuple[int, ...], lost: tuple[int, ...], highest: int
 ) -> SyncStateSetAltered:
-    """Return the change; a live master goes on with this set, so nobody waits for old members."""
+    """Return the change; a live master goes on with this set, so nobody waits for old members but the lost."""
     before = broker_set.sync_state_set
     return SyncStateSetAltered(
         broker_set.broker_name,
@@ -88,8 +108,8 @@ def _altered(
         broker_set.sync_state_set_epoch + 1,
         _without(wanted, before),
         _without(before, wanted),
-        REASON_PROPOSED,
-        (),
+        REASON_LOSS_PROVEN if lost else REASON_PROPOSED,
+        lost,
         highest,
     )
 

@@ -151,10 +151,18 @@ def register_broker(
     )
 
 
+# What later forms of a command can hold, as it is where nothing is told.
+_LATER_FIELDS: Mapping[type, Mapping[str, object]] = {
+    RegisterBroker: {"min_in_sync": None},
+    AlterSyncStateSet: {"lost_members": ()},
+}
+
+
 def as_active(command: Command, fingerprints: Collection[str]) -> Command:
     """Return `command` without what no active schema has a field for: older releases read beside us."""
-    if isinstance(command, RegisterBroker) and fingerprint_of(command) not in fingerprints:
-        return structs.replace(command, min_in_sync=None)
+    later = _LATER_FIELDS.get(type(command))
+    if later is not None and fingerprint_of(command) not in fingerprints:
+        return structs.replace(command, **later)
     return command
 
 
@@ -173,7 +181,21 @@ def alter_sync_state_set(
         expected_set_epoch=base_epoch,
         new_sync_state_set=members,
         evidence=evidence_of(broker_name, master),
+        lost_members=_lost_members(request.ext.get("regentLostMembers", "")),
     )
+
+
+def _lost_members(listed: str) -> tuple[int, ...]:
+    """The ids between commas, ascending: whom the master proved to hold less than they acknowledged."""
+    if not listed:
+        return ()
+    parts = listed.split(",", MEMBERS_MAX)
+    if len(parts) > MEMBERS_MAX:
+        raise BadRequest(f"the field regentLostMembers has more than {MEMBERS_MAX} members")
+    ids = {whole_number(part) for part in parts}
+    if None in ids:
+        raise BadRequest(f"the field regentLostMembers holds something else than ids: {listed[:40]!r}")
+    return tuple(sorted(ids))
 
 
 def _wanted_set(body: bytes) -> tuple[tuple[int, ...], int]:

@@ -163,6 +163,7 @@ class History:
         master: int | None = None,
         master_epoch: int | None = None,
         set_epoch: int | None = None,
+        lost: tuple[int, ...] = (),
     ) -> Outcome:
         """The master asks for a set; its own view is the current one unless said otherwise."""
         now = self.folder.state.sets.get(NAME, BrokerSet(CLUSTER, NAME))
@@ -175,6 +176,7 @@ class History:
                 now.sync_state_set_epoch if set_epoch is None else set_epoch,
                 members,
                 evidence,
+                lost,
             )
         )
 

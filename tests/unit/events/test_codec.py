@@ -24,6 +24,7 @@ from events.codec import (
 from events.changes import BrokerSetImported, MasterAtRisk, MasterElected, MembersRemembered
 from events.commands import (
     COMMANDS,
+    AlterSyncStateSet,
     ChangeSettings,
     ClaimLeadership,
     ElectMaster,
@@ -216,14 +217,19 @@ def test_a_command_is_written_in_the_oldest_form_that_holds_it():
     former = schemas.earlier("RegisterBroker")
     assert [fingerprint_of(plain)] == list(former)
     assert fingerprint_of(telling) == fingerprint_of(RegisterBroker) not in former
-    for command in (plain, telling):
+    altering = AlterSyncStateSet(ENVELOPE, "b", 1, 2, 3, (1, 2), (ReplicaEvidence(1, True, "asked"),))
+    with_a_loss = structs.replace(altering, lost_members=(2, 3))
+    assert [fingerprint_of(altering)] == list(schemas.earlier("AlterSyncStateSet"))
+    assert fingerprint_of(with_a_loss) == fingerprint_of(AlterSyncStateSet)
+    for command in (plain, telling, altering, with_a_loss):
         assert encode(command)[2:HEADER_BYTES].hex() == fingerprint_of(command)
         assert decode(encode(command)) == command
 
 
-@pytest.mark.parametrize(
-    ("name", "mark"), [(name, mark) for name in ("Outcome", "RegisterBroker") for mark in schemas.earlier(name)]
-)
+FORMER = ("Outcome", "RegisterBroker", "AlterSyncStateSet")
+
+
+@pytest.mark.parametrize(("name", "mark"), [(name, mark) for name in FORMER for mark in schemas.earlier(name)])
 def test_a_former_schema_is_what_its_file_is_named_after(name, mark):
     text = to_parsing_canonical_form(schemas.earlier(name)[mark])
     assert crc_64_avro(text.encode()).to_bytes(8, "little").hex() == mark

@@ -193,3 +193,95 @@ def test_the_set_of_java_brokers_follows_the_same_rows():
     both = (seen(1, incarnation=None), seen(2, incarnation=None))
     assert history.alter((1, 2), *both).accepted
     assert verdicts(history.elect(-1, *both)) == {1: "MASTER_KEPT", 2: "NOT_NEEDED"}
+
+
+# --- a master proves that members lost data (S15) --------------------------------------------
+
+
+def of_three(rules: int = 3) -> History:
+    """A set of three that told 2 as its minimum."""
+    history = master_of_all(rules=rules)
+    for broker_id in (1, 2, 3):
+        history.register(broker_id, min_in_sync=2)
+    return history
+
+
+def test_s15_whom_the_master_proves_to_have_lost_data_leaves_unclean():
+    history = of_three()
+    outcome = history.alter((1, 2), seen(1), seen(2), lost=(3,))
+    altered = outcome.changes[0]
+    assert (altered.left, altered.reason, altered.unclean_members) == ((3,), "LOSS_PROVEN", (3,))
+    assert (history.set.sync_state_set, history.set.remembered) == ((1, 2), ())
+    assert not history.set.replica(3).clean
+
+
+def test_s15_it_leaves_below_the_minimum_too_and_is_not_remembered():
+    history = of_three()
+    history.alter((1, 2), seen(1), seen(2))
+    assert history.alter((1,), seen(1), lost=(2,)).accepted
+    assert (history.set.sync_state_set, history.set.remembered) == ((1,), ())
+    assert history.elect(-1, seen(1, alive=False), seen(2)).refusal == "MASTER_NOT_AVAILABLE"
+
+
+def test_s15_it_leaves_even_when_the_wanted_set_has_it():
+    history = of_three()
+    assert history.alter((1, 2, 3), seen(1), seen(2), seen(3), lost=(3,)).accepted
+    assert history.set.sync_state_set == (1, 2)
+
+
+def test_s15_a_remembered_one_that_lost_data_is_remembered_no_more():
+    history = of_three()
+    history.alter((1,), seen(1))
+    assert history.set.remembered == (2, 3)
+    outcome = history.alter((1,), seen(1), lost=(3,))
+    assert (outcome.changes[0].left, history.set.sync_state_set_epoch) == ((), 4)
+    assert (history.set.sync_state_set, history.set.remembered) == ((1,), (2,))
+    assert not history.set.replica(3).clean
+
+
+def test_s15_the_lost_one_comes_back_once_it_has_caught_up():
+    history = of_three()
+    history.alter((1, 2), seen(1), seen(2), lost=(3,))
+    assert history.alter((1, 2, 3), seen(1), seen(2), seen(3)).accepted
+    assert history.set.replica(3).clean
+    assert (history.set.sync_state_set, history.set.unclean_members) == ((1, 2, 3), ())
+
+
+def test_s15_nobody_proves_a_loss_of_the_master_itself():
+    history = of_three()
+    assert history.alter((1, 2, 3), seen(1), seen(2), seen(3), lost=(1,)).refusal == "SET_WITHOUT_MASTER"
+    assert history.set.replica(1).clean
+
+
+@pytest.mark.parametrize(
+    ("other", "refusal"),
+    [
+        ({"master": 2}, "NOT_THE_MASTER"),
+        ({"master_epoch": 0}, "MASTER_EPOCH_FENCED"),
+        ({"set_epoch": 1}, "SET_EPOCH_FENCED"),
+    ],
+)
+def test_s15_a_proof_is_fenced_like_every_alteration(other, refusal):
+    history = of_three()
+    assert history.alter((1, 2), seen(1), seen(2), lost=(3,), **other).refusal == refusal
+    assert history.set.replica(3).clean
+
+
+@pytest.mark.parametrize("lost", [(4,), (-5, 2**62)], ids=["never a member", "never heard of"])
+def test_s15_a_loss_of_nobody_who_was_trusted_changes_nothing(lost):
+    history = with_master(1, 2, replicas=(1, 2, 3, 4))
+    outcome = history.alter((1, 2), seen(1), seen(2), lost=lost)
+    assert outcome.refusal == "SET_UNCHANGED"
+    assert history.set.replica(4).clean
+
+
+def test_s15_a_repeated_proof_changes_nothing():
+    history = of_three()
+    history.alter((1, 2), seen(1), seen(2), lost=(3,))
+    assert history.alter((1, 2), seen(1), seen(2), lost=(3,)).refusal == "SET_UNCHANGED"
+
+
+def test_s15_rules_2_do_not_read_a_proof():
+    history = of_three(rules=2)
+    assert history.alter((1, 2), seen(1), seen(2), lost=(3,)).refusal == "UNKNOWN_SCHEMA"
+    assert history.set.sync_state_set == (1, 2, 3)

@@ -7,6 +7,7 @@ from events.commands import AlterSyncStateSet, CleanBrokerData, ElectMaster, Reg
 from events.envelope import Envelope, ReplicaEvidence
 from processors import gateway
 from processors.gateway import BadRequest
+from processors.rules import RULES
 
 ENVELOPE = Envelope(bytes(16), "cluster", 1, "c1", 0, "broker_request")
 
@@ -61,6 +62,31 @@ def test_an_alter_sorts_the_wanted_members_and_asks_for_evidence_of_the_master()
     assert isinstance(command, AlterSyncStateSet)
     assert (command.new_sync_state_set, command.expected_set_epoch, command.expected_master_epoch) == ((1, 3), 9, 4)
     assert asked == [("a", 1)] and command.evidence[0].reason == "asked"
+
+
+ALTER = {"brokerName": "a", "masterBrokerId": "1", "masterEpoch": "4"}
+BODY = b'{"syncStateSet":[1],"syncStateSetEpoch":9}'
+
+
+@pytest.mark.parametrize(("told", "lost"), [(None, ()), ("", ()), ("3,2,3", (2, 3)), (",".join(map(str, range(1_024))), tuple(range(1_024)))])
+def test_an_alter_names_whom_the_master_proved_to_have_lost_data(told: str | None, lost: tuple[int, ...]) -> None:
+    command = build(1001, ALTER if told is None else ALTER | {"regentLostMembers": told}, BODY)
+    assert isinstance(command, AlterSyncStateSet) and command.lost_members == lost
+
+
+@pytest.mark.parametrize(("told", "why"), [("2;3", "something else than ids"), ("2,", "something else"), (" 2", "something else"), (str(1 << 63), "something else"),
+                                           ("2,x" * 9_000, "more than 1024 members"), ("9" * 1_000_000, "something else")])  # fmt: skip
+def test_an_alter_with_unreadable_lost_members_is_refused_and_says_why(told: str, why: str) -> None:
+    with pytest.raises(BadRequest, match=f"regentLostMembers .*{why}") as caught:
+        build(1001, ALTER | {"regentLostMembers": told}, BODY)
+    assert caught.value.code == 1 and len(str(caught.value)) < 120
+
+
+@pytest.mark.parametrize("rules", [2, 3])
+def test_what_active_schemas_cannot_hold_is_left_out_of_a_command(rules: int) -> None:
+    command = build(1001, ALTER | {"regentLostMembers": "3"}, BODY)
+    active = gateway.as_active(command, RULES[rules].fingerprints)
+    assert active.lost_members == ((3,) if rules == 3 else ())
 
 
 @pytest.mark.parametrize("body", [b"", b"{", b"[]", b'{"syncStateSet":1}', b'{"syncStateSet":[true]}', b'{"syncStateSet":["1"]}',
