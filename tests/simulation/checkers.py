@@ -57,9 +57,8 @@ class Checkers:
     All checks of one world.
 
     `lenient`: brokers in count mode promise less (S2); what was acknowledged may be gone then. One mastership per
-    epoch, growing epochs and equal logs in the end are promised all the same. In strict worlds a loss is excused
-    message by message: when every holder of it lost it by an accident, or an operator chose an unclean master. In
-    others an election at risk still makes the rest of the world lenient.
+    epoch, growing epochs and equal logs in the end are promised all the same. Elsewhere a loss is excused message by
+    message: when every holder of it lost it by an accident, or an operator chose an unclean master.
     """
 
     def __init__(self, cluster: Cluster) -> None:
@@ -116,9 +115,8 @@ class Checkers:
             self._set_epochs = epochs
 
     def _elected_at_risk(self, outcome: Outcome, epoch: int) -> None:
-        """In strict worlds the label excuses nothing; an operator who chose so does (what the chosen one lacks is given up when it leads)."""
+        """The label excuses nothing; an operator who chose so does (what the chosen one lacks is given up when it leads)."""
         self.world.count("set.elected_at_risk")
-        self.lenient |= not self.cluster.shape.strict
         if LABEL_REPEAT not in outcome.labels and {LABEL_DESIGNATED, LABEL_UNCLEAN} & set(outcome.labels):
             self._unclean_choice = epoch
 
@@ -421,7 +419,6 @@ class Checkers:
             raise InvariantBroken(f"message at {one.offset} of epoch {one.epoch} is lost, and {len(owed) - 1} more; intact holders: {holders}")
         if not self.cluster.shape.count_mode:
             self.world.count("message.lost_excused", len(lost))
-            self.world.count("world.strict", self.cluster.shape.strict)
         if self.cluster.shape.count_mode:
             self._count_mode(lost)
 

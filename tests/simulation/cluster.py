@@ -23,8 +23,8 @@ from tests.simulation.world import World
 @dataclass(frozen=True, slots=True)
 class Shape:
     """How large a world is, and what its brokers promise. `count_mode`: two copies are enough, whoever holds them (S2).
-    `min_in_sync`: what each broker is configured with. `strict`: an election
-    at risk excuses nothing by itself, only the ledger of holders does. `odd_sends`: clients send now and then what a broker does not store. `retains`: old files of the log are deleted."""
+    `min_in_sync`: what each broker is configured with. `odd_sends`: clients send now and then what a broker does not store.
+    `retains`: old files of the log are deleted."""
 
     controllers: int = 2
     brokers: int = 3
@@ -34,7 +34,6 @@ class Shape:
     odd_sends: bool = False
     retains: bool = False
     min_in_sync: int = 2
-    strict: bool = False
 
 
 class Place:

@@ -38,7 +38,7 @@ ANSWERS = (
     ResponseCode.PULL_OFFSET_MOVED,
 )  # fmt: skip
 """What clients of a broker are told."""
-LABELS = ("REPEAT", "DESIGNATED", "REMEMBERED")
+LABELS = ("REPEAT", "DESIGNATED", "REMEMBERED", "AT_RISK")
 
 NOT_PRODUCED: Mapping[str, str] = {
     "refusal.NOT_FORMED": "needs a stranger's record at offset 0, before any controller; such a log is refused by all of them",
@@ -69,7 +69,7 @@ def everything() -> list[str]:
     names += [f"label.{label}" for label in LABELS]
     names += ["replica.truncated", "disk.error", "disk.unflushed_bytes_lost", "start.other_boot", "start.io_error"]
     names += ["start.flushed_exit", "start.log_is_short", "disk.full", "store.tail_cut", "block.kept", "block.lost", "block.torn", "message.read"]
-    names += ["flip.cut", "flip.unread_by_the_start"]
+    names += ["flip.cut", "flip.unread_by_the_start", "holder.struck"]
     names += [f"answer.{int(code)}" for code in ANSWERS]
     names += ["retention.expired", "retention.forced", "log.begins_late", "slave.begins_anew", "link.left_silent"]
     names += ["forward.passed_on", "forward.served", "forward.done", "forward.unknown"]

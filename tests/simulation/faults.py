@@ -1,9 +1,9 @@
 """
 What goes wrong, when, and how much of it at once.
 
-Responsible for: the fault budget. Everything here is something the product promises to survive, so that each
-failure is a bug: any number of kills, pauses, cuts and stalls. Disks and power: one at a time, and that only while the set
-is whole; in worlds of the literal budget at any time, as long as each acknowledged message keeps another intact holder.
+Responsible for: the fault budget, which is README's sentence. Everything here is something the product promises to
+survive, so that each failure is a bug: any number of kills, pauses, cuts and stalls. What takes disks and power is in
+accidents.py.
 Refuses to know: what the nodes do about it.
 """
 
@@ -14,7 +14,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from tests.simulation import disk_faults, strays
-from tests.simulation.disk import EPOCH_SEEN, EPOCHS, EPOCHS_BACKUP, MARKER
+from tests.simulation.accidents import Accidents
 from tests.simulation.ghost import Ghosts
 from tests.simulation.mixes import Mix, mix_of
 from tests.simulation.odd_requests import Operator
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from tests.simulation.broker_node import BrokerNode
     from tests.simulation.cluster import Cluster
     from tests.simulation.controller_node import ControllerNode
-    from tests.simulation.disk import SimulatedDisk
     from tests.simulation.world import World
 
 DOWN_MS = (30, 3_000)
@@ -47,7 +46,7 @@ class Faults:
         self.operator.stopped = self.ghosts.stopped = not self.mix.odd
         self.active = True
         self._unseen = False
-        self._copies: dict[str, SimulatedDisk] = {}
+        self.accidents = Accidents(self)
         self.kinds = dict(self._all())
         weights = self.mix.weights or {name: self.world.between(0, 3) for name in self.kinds}
         self._drawn = [name for name in self.kinds for _ in range(weights.get(name, 0))] or list(self.kinds)
@@ -59,9 +58,7 @@ class Faults:
         return [
             ("kill_broker", self._kill_broker),
             ("kill_master", self._kill_master),
-            ("lose_power", self._lose_power),
             ("stop_in_order", self._stop_in_order),
-            ("wipe_disk", self._wipe_disk),
             ("kill_controller", self._kill_controller),
             ("kill_leader", self._kill_leader),
             ("kill_both", self._kill_both),
@@ -74,30 +71,18 @@ class Faults:
             ("designate", self._designate),
             ("suspect", self._suspect),
             ("kill_inside", self._kill_inside),
-            ("disk_error", self._disk_error),
-            ("bit_flip", self._bit_flip),
             ("disk_full", lambda: self._disk("disk_full", disk_faults.fill)),
             ("disk_crowded", lambda: self._disk("disk_crowded", disk_faults.crowd)),
             ("slow_disk", lambda: self._disk("slow_disk", disk_faults.slow_down)),
             ("append_hangs", lambda: disk_faults.hang(self.world, self._master())),
-            ("power_within_write", self._power_within_write),
             ("slow_links", self._slow_links),
             ("restart_master", lambda: self._restart(self._master(), "restart_master")),
             ("restart_slave", self._restart_slave),
             ("poll", self._poll),
             ("lose_sight", self._lose_sight),
-            *(self._of_the_literal_budget() if self.mix.literal else ()),
-            *((kind, partial(self.cluster.strays.let_loose, kind)) for kind in strays.KINDS),
-        ]
-
-    def _of_the_literal_budget(self) -> list[tuple[str, Callable[[], None]]]:
-        return [
-            ("identity_alone", self._identity_alone),
-            ("keep_a_copy", self._keep_a_copy),
-            ("older_copy", self._older_copy),
-            ("lose_file", self._lose_file),
-            ("blackout", self._blackout),
             ("unheard", self._unheard),
+            *self.accidents.kinds(),
+            *((kind, partial(self.cluster.strays.let_loose, kind)) for kind in strays.KINDS),
         ]
 
     def stop(self) -> None:
@@ -152,29 +137,11 @@ class Faults:
                 return node
         return self.world.chance.choice(self.cluster.controllers)
 
-    def _may_go(self, node: BrokerNode) -> bool:
-        """Whether the budget allows that this disk or its machine's power goes now."""
-        return self.cluster.checkers.holders.may_go(node) if self.mix.literal else self._set_is_whole()
-
-    def _set_is_whole(self) -> bool:
-        """Every replica up, trusted, and in the set as the log knows it: one disk may be lost."""
-        newest = max(self.cluster.controllers, key=lambda node: node.folder.offset)
-        known = newest.folder.state.sets.get(self.cluster.set_name)
-        return known is not None and all(
-            node.core is not None and node.core.clean and node.disk.power_in is None and node.broker_id in known.sync_state_set
-            and node.incarnation == getattr(known.replica(node.broker_id or 0), "incarnation", None)
-            for node in self.cluster.brokers
-        )  # fmt: skip
-
-    def _is_seen(self, node: BrokerNode) -> bool:
-        """Every controller will notice this node's end. One that cannot may elect it when the master dies, for as long as
-        heartbeats count; a set that consists of a lost disk only is the operator's to decide about."""
-        cut = self.cluster.network.is_cut
-        return not any(one.paused or cut(one.name, node.name) or cut(node.name, one.name) for one in self.cluster.controllers)
-
     # -- what --------------------------------------------------------------------------------------
 
-    def _restart_later(self, node: BrokerNode | ControllerNode) -> None:
+    def restart_later(self, node: BrokerNode | ControllerNode) -> None:
+        """Its supervisor starts it again."""
+
         def restart() -> None:
             if not node.up:
                 node.start()
@@ -186,7 +153,7 @@ class Faults:
             self._did(name)
             self.world.note(f"   kill {node.name}")
             node.stop()
-            self._restart_later(node)
+            self.restart_later(node)
 
     def _kill_broker(self) -> None:
         self._kill(self._broker(), "kill_broker")
@@ -205,14 +172,6 @@ class Faults:
         self._kill(master, "kill_both")
         self._kill(leader, "kill_both")
 
-    def _lose_power(self) -> None:
-        node = self._broker()
-        if node.up and self._may_go(node):
-            self.world.note(f"   power of {node.name}")
-            self._did("lose_power")
-            node.lose_power()
-            self._restart_later(node)
-
     def _stop_in_order(self) -> None:
         """Half of them lose power then, which must not cost a bit."""
         node = self._broker()
@@ -224,73 +183,7 @@ class Faults:
                 trusted = not node.disk.distrusted
                 node.disk.lose_power(self.world)
                 node.disk.distrusted = not trusted
-            self._restart_later(node)
-
-    def _wipe_disk(self) -> None:
-        node = self._broker()
-        if node.up and self._may_go(node) and (self.mix.literal or self._is_seen(node)):
-            self._did("wipe_disk")
-            self._lose_disk(node, keep_identity=False)
-
-    def _lose_disk(self, node: BrokerNode, *, keep_identity: bool) -> None:
-        self.world.note(f"   disk of {node.name}{', its identity is put back' if keep_identity else ''}")
-        node.stop()
-        node.disk.wipe(keep_identity=keep_identity)
-        self._disk_changed(node)
-
-    def _disk_changed(self, node: BrokerNode) -> None:
-        self.cluster.checkers.forget_epochs(node.name)
-        self.cluster.checkers.lost_by_accident(node)
-        self._restart_later(node)
-
-    def _identity_alone(self) -> None:
-        """The disk is replaced, and only `brokerIdentity` comes back."""
-        node = self._broker()
-        if node.up and node.disk.identity is not None and self._may_go(node):
-            self._did("identity_alone")
-            self._lose_disk(node, keep_identity=True)
-
-    def _keep_a_copy(self) -> None:
-        node = self._broker()
-        if node.up and node.disk.identity is not None:
-            self._did("keep_a_copy")
-            self._copies[node.name] = node.disk.copy()
-
-    def _older_copy(self) -> None:
-        """A backup is restored, or a volume reverted."""
-        node = self._broker()
-        copy = self._copies.pop(node.name, None)
-        if copy is None or not node.up or copy.identity != node.disk.identity or not self._may_go(node):
-            return
-        self.world.note(f"   {node.name} gets an older copy of its disk")
-        self._did("older_copy")
-        node.stop()
-        copy.boot_id, copy.distrusted = node.disk.boot_id, True
-        node.disk = copy
-        self._disk_changed(node)
-
-    def _lose_file(self) -> None:
-        node = self._broker()
-        if node.up and node.disk.identity is not None and self._may_go(node):
-            name = self.world.chance.choice([MARKER, EPOCHS, EPOCHS_BACKUP, EPOCH_SEEN])
-            self.world.note(f"   {node.name} loses {name}")
-            self._did("lose_file")
-            node.stop()
-            node.disk.remove(name)
-            node.disk.distrusted = True
-            self._disk_changed(node)
-
-    def _blackout(self) -> None:
-        """The power of all goes at once. What was flushed somewhere is owed all the same, by comparing all of them."""
-        holders = self.cluster.checkers.holders
-        holders.copied()
-        if not self._set_is_whole():
-            return
-        self.world.note("   power of all")
-        self._did("blackout")
-        for node in self.cluster.brokers:
-            node.lose_power()
-            self._restart_later(node)
+            self.restart_later(node)
 
     def _unheard(self) -> None:
         """A replica that its master hears and the controllers do not, for longer than any patience."""
@@ -371,29 +264,11 @@ class Faults:
         if node.shell is not None and node.shell.crash_after is None:
             node.shell.crash_after = self.world.between(0, INSIDE_EFFECTS_MAX)
 
-    def _disk_error(self) -> None:
-        """One write is refused. It counts as a lost disk: what was written before cannot be vouched for."""
-        node = self._broker()
-        if node.up and self._may_go(node):
-            self._did("disk_error")
-            node.disk.errors_due = 1
-
     def _disk(self, name: str, do: Callable[[World, BrokerNode], None]) -> None:
         node = self._master() if self.world.one_in(2) else self._broker()
         self.world.note(f"   {name} of {node.name}")
         self._did(name)
         do(self.world, node)
-
-    def _power_within_write(self) -> None:
-        node = self._broker()
-        if node.up and self._may_go(node):
-            disk_faults.arm(self.world, node)
-
-    def _bit_flip(self) -> None:
-        """It counts as a lost disk: only a start that reads it finds it."""
-        node = self._broker()
-        if node.up and self._may_go(node) and disk_faults.flip(self.world, node):
-            self._kill(node, "bit_flip")
 
     def _slow_links(self) -> None:
         node = self._master()

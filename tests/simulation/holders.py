@@ -27,7 +27,8 @@ class Promise:
         self.holders: set[str] = set()
 
     def is_on(self, node: BrokerNode) -> bool:
-        return node.disk.log[self.offset : self.end] == self.data
+        """A disk without its identity is another replica's."""
+        return node.disk.identity is not None and node.disk.log[self.offset : self.end] == self.data
 
 
 class Holders:

@@ -4,6 +4,7 @@ Runs seeds and prints what happened.
     python -m tests.simulation.run --seeds 100 --from 1       that many worlds
     python -m tests.simulation.run --budget-s 150             as many as fit
     python -m tests.simulation.run --seeds 1 --from 4711 --trace   one world, readable
+    python -m tests.simulation.run --mix copies            only worlds that are plagued so (mixes.py)
 
 Exit code 0: every promise held; 1: a seed failed (its trace and the command to repeat it are printed); 2: usage.
 """
@@ -14,6 +15,7 @@ import sys
 import traceback
 from collections import Counter
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 if __package__ in (None, ""):  # started as a file: the root of the project comes first
@@ -22,7 +24,7 @@ if __package__ in (None, ""):  # started as a file: the root of the project come
 from tests.simulation.cluster import Cluster, Shape
 from tests.simulation.coverage import missing
 from tests.simulation.faults import Faults
-from tests.simulation.mixes import Mix, mix_of
+from tests.simulation.mixes import MIXES, Mix, mix_of
 from tests.simulation.seeds import Series, total
 from tests.simulation.world import InvariantBroken, World
 
@@ -31,11 +33,14 @@ HEAL_MS = 60_000
 COUNT_MODE_ONE_IN = 9  # odd, as directed worlds and others take turns
 ODD_SENDS_ONE_IN = 3
 RETAINS_ONE_IN = 4
+MIN_IN_SYNC = (2, 2, 1)
 
 
 def run_world(world: World, mix: Mix | None = None, shape: Shape | None = None, faulty_ms: int = FAULTY_MS) -> World:
     """One world: faults for a while, then healing, then everything must be whole. Raises InvariantBroken."""
-    cluster = Cluster(world, shape or _drawn_shape(world))
+    mix = mix or mix_of(world.seed)
+    cluster = Cluster(world, shape or _drawn_shape(world, mix))
+    world.count("flush.sync", cluster.shape.sync_flush)
     faults = Faults(cluster, mix)
     try:
         _run_until(world, faulty_ms, lambda: False)
@@ -51,12 +56,12 @@ def run_world(world: World, mix: Mix | None = None, shape: Shape | None = None, 
     return world
 
 
-def _drawn_shape(world: World) -> Shape:
+def _drawn_shape(world: World, mix: Mix) -> Shape:
     controllers, brokers = world.chance.choice([1, 2, 2, 2, 3]), world.chance.choice([3, 3, 3, 3, 3, 2, 4, 5])
     clients, sync_flush = world.between(2, 8), world.one_in(4)
     count_mode, odd_sends = world.seed % COUNT_MODE_ONE_IN == 0, world.one_in(ODD_SENDS_ONE_IN)
-    retains = world.one_in(RETAINS_ONE_IN) or "disk_crowded" in mix_of(world.seed).weights
-    return Shape(controllers, brokers, clients, sync_flush, count_mode, odd_sends, retains)
+    retains = world.one_in(RETAINS_ONE_IN) or "disk_crowded" in mix.weights
+    return Shape(controllers, brokers, clients, sync_flush, count_mode, odd_sends, retains, world.chance.choice(MIN_IN_SYNC))
 
 
 def _run_until(world: World, end_ms: int, done: Callable[[], bool]) -> None:
@@ -86,11 +91,12 @@ def summary(first: int, counts: Counter[str]) -> str:
     return (
         f"seeds {counts['seeds']} from {first}, steps {counts['steps']}, messages sent {counts['message.sent']}, "
         f"acknowledged {counts['message.acknowledged']} (in count mode {counts['count_mode.acknowledged']}, of them lost "
-        f"{counts['count_mode.lost']} from {counts['count_mode.lost_window_ms']} ms), commands {total(counts, 'outcome.')}, faults {total(counts, 'fault.')}"
+        f"{counts['count_mode.lost']} from {counts['count_mode.lost_window_ms']} ms), commands {total(counts, 'outcome.')}, faults {total(counts, 'fault.')}, "
+        f"with synchronous flush {counts['flush.sync']}, elections at risk {counts['set.elected_at_risk']}, losses excused {counts['message.lost_excused']}"
     )
 
 
-SERIES = Series("cluster", run_world, missing, summary)
+SERIES = Series("cluster", run_world, missing, summary, {name: partial(run_world, mix=mix) for name, mix in MIXES.items()})
 
 
 if __name__ == "__main__":

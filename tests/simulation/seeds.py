@@ -10,8 +10,8 @@ from __future__ import annotations
 import argparse
 import time
 from collections import Counter
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 
 from tests.simulation.world import InvariantBroken, World
 
@@ -44,12 +44,14 @@ def total(counts: Counter[str], prefix: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """`worlds` is what `make simulate` calls this kind; `run_world` raises InvariantBroken."""
+    """`worlds` is what `make simulate` calls this kind; `run_world` raises InvariantBroken. `directed`: the same for worlds of
+    one kind only, by its name."""
 
     worlds: str
     run_world: Callable[[World], World]
     missing: Callable[[Counter[str]], list[str]]
     summary: Summary
+    directed: Mapping[str, Callable[[World], World]] = field(default_factory=dict)
 
     def run(self, first: int, seeds: int | None, budget_s: float | None, out: Out, *, until_covered: bool = False) -> Report:
         """
@@ -90,7 +92,13 @@ class Series:
         parser.add_argument("--counts", action="store_true", help="print every count, not only the totals")
         parser.add_argument("--coverage", action="store_true", help="fail when something was never seen to happen")
         parser.add_argument("--trace", action="store_true", help="one world: print its whole trace and its hash")
+        parser.add_argument("--mix", choices=self.directed, help="only worlds that are plagued so")
         options = parser.parse_args()
+        if options.mix:
+            return replace(self, run_world=self.directed[options.mix], directed={})._run_as_told(options)
+        return self._run_as_told(options)
+
+    def _run_as_told(self, options: argparse.Namespace) -> int:
 
         def out(line: str) -> None:
             print(line, flush=True)

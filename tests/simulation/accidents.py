@@ -1,0 +1,153 @@
+"""
+Disks and power that go, at any time, as long as each acknowledged message keeps another intact holder.
+
+Responsible for: README's budget of disks and power, and how a disk comes back: empty, with its identity alone, as it was
+once, without one of its files. Refuses to know: who is killed, paused or cut off.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from tests.simulation import disk_faults
+from tests.simulation.disk import EPOCH_SEEN, EPOCHS, EPOCHS_BACKUP, IDENTITY, MARKER
+
+if TYPE_CHECKING:
+    from tests.simulation.broker_node import BrokerNode
+    from tests.simulation.disk import SimulatedDisk
+    from tests.simulation.faults import Faults
+
+FILES = (IDENTITY, MARKER, EPOCHS, EPOCHS_BACKUP, EPOCH_SEEN)
+
+
+class Accidents:
+    """Some of the kinds of faults of one world."""
+
+    def __init__(self, faults: Faults) -> None:
+        self.faults, self.cluster, self.world = faults, faults.cluster, faults.world
+        self._copies: dict[str, SimulatedDisk] = {}
+
+    def kinds(self) -> list[tuple[str, Callable[[], None]]]:
+        """By name, in an order that never changes by itself."""
+        return [
+            ("lose_power", self._lose_power),
+            ("wipe_disk", self._wipe_disk),
+            ("disk_error", self._disk_error),
+            ("bit_flip", self._bit_flip),
+            ("power_within_write", self._power_within_write),
+            ("identity_alone", self._identity_alone),
+            ("keep_a_copy", self._keep_a_copy),
+            ("older_copy", self._older_copy),
+            ("lose_file", self._lose_file),
+            ("blackout", self._blackout),
+        ]
+
+    def _victim(self) -> BrokerNode | None:
+        """A running replica whose disk or power the budget allows to go now."""
+        node = self.world.chance.choice(self.cluster.brokers)
+        return node if node.up and self.cluster.checkers.holders.may_go(node) else None
+
+    def _did(self, name: str, node: BrokerNode, what: str) -> None:
+        self.world.note(f"   {node.name} {what}")
+        self.world.count(f"fault.{name}")
+
+    def _lose_power(self) -> None:
+        node = self._victim()
+        if node is not None:
+            self._did("lose_power", node, "loses its power")
+            node.lose_power()
+            self.faults.restart_later(node)
+
+    def _wipe_disk(self) -> None:
+        node = self._victim()
+        if node is not None:
+            self._did("wipe_disk", node, "loses its disk")
+            self._lose_disk(node, keep_identity=False)
+
+    def _identity_alone(self) -> None:
+        """The disk is replaced, and only `brokerIdentity` comes back."""
+        node = self._victim()
+        if node is not None and node.disk.identity is not None:
+            self._did("identity_alone", node, "loses its disk, its identity is put back")
+            self._lose_disk(node, keep_identity=True)
+
+    def _lose_disk(self, node: BrokerNode, *, keep_identity: bool) -> None:
+        node.stop()
+        node.disk.wipe(keep_identity=keep_identity)
+        self._disk_changed(node)
+
+    def _disk_changed(self, node: BrokerNode) -> None:
+        self.cluster.checkers.forget_epochs(node.name)
+        self.cluster.checkers.lost_by_accident(node)
+        self.faults.restart_later(node)
+
+    def _keep_a_copy(self) -> None:
+        node = self.world.chance.choice(self.cluster.brokers)
+        if node.up and node.disk.identity is not None:
+            self._did("keep_a_copy", node, "is copied")
+            self._copies[node.name] = node.disk.copy()
+
+    def _older_copy(self) -> None:
+        """A backup is restored, or a volume reverted."""
+        node = self._victim()
+        copy = self._copies.pop(node.name, None) if node is not None else None
+        if node is None or copy is None or copy.identity != node.disk.identity:
+            return
+        self._did("older_copy", node, "gets an older copy of its disk")
+        node.stop()
+        copy.boot_id, copy.distrusted = node.disk.boot_id, True
+        node.disk = copy
+        self._disk_changed(node)
+
+    def _lose_file(self) -> None:
+        """Somebody deletes one file of the store folder."""
+        node = self._victim()
+        if node is not None and node.disk.identity is not None:
+            name = self.world.chance.choice(FILES)
+            self._did("lose_file", node, f"loses {name}")
+            self.world.count(f"file_lost.{name}")
+            node.stop()
+            node.disk.remove(name)
+            node.disk.distrusted = True
+            self._disk_changed(node)
+
+    def _blackout(self) -> None:
+        """The power of all goes at once. What was flushed somewhere is owed all the same, by comparing all of them."""
+        self.cluster.checkers.holders.copied()
+        if not self._set_is_whole():
+            return
+        for node in self.cluster.brokers:
+            node.lose_power()
+            self.faults.restart_later(node)
+        self._did("blackout", self.cluster.brokers[0], "and all others lose their power")
+
+    def _set_is_whole(self) -> bool:
+        """Every replica up, trusted, and in the set as the log knows it."""
+        newest = max(self.cluster.controllers, key=lambda node: node.folder.offset)
+        known = newest.folder.state.sets.get(self.cluster.set_name)
+        return known is not None and all(
+            node.core is not None and node.core.clean and node.disk.power_in is None and node.broker_id in known.sync_state_set
+            and node.incarnation == getattr(known.replica(node.broker_id or 0), "incarnation", None)
+            for node in self.cluster.brokers
+        )  # fmt: skip
+
+    def _disk_error(self) -> None:
+        """One write is refused. It counts as a lost disk: what was written before cannot be vouched for."""
+        node = self._victim()
+        if node is not None:
+            self._did("disk_error", node, "has a disk that refuses a write")
+            node.disk.errors_due = 1
+
+    def _power_within_write(self) -> None:
+        node = self._victim()
+        if node is not None:
+            disk_faults.arm(self.world, node)
+
+    def _bit_flip(self) -> None:
+        """It counts as a lost disk: only a start that reads it finds it."""
+        node = self._victim()
+        if node is not None and disk_faults.flip(self.world, node):
+            self._did("bit_flip", node, "has a bit turned over, and dies")
+            node.stop()
+            self.faults.restart_later(node)
