@@ -19,7 +19,7 @@ from typing import NoReturn
 from infra import cli_ending
 from infra.problems import EXIT_DONE, EXIT_USAGE, Problem
 
-RELEASE = "0.2.0"
+RELEASE = "0.3.0"
 EXIT_INTERRUPTED = 130
 PROCESSES = "infra.cli_process"
 

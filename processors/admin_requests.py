@@ -11,12 +11,12 @@ from collections.abc import Callable, Mapping
 from brokers.remoting import fastjson
 from brokers.remoting.codes import RequestCode
 from brokers.remoting.command import RemotingCommand
-from events.codec import COMMAND_FINGERPRINTS
 from events.commands import ActivateRules, ChangeSettings, ImportBrokerSet
 from events.envelope import Envelope, ImportedReplica
 from processors import gateway, settings_in_force
 from processors.gateway import BadRequest, EvidenceOf
 from processors.properties import PropertiesRejected, parse
+from processors.rules import schemas_of
 
 SETTINGS_MAX = 100
 VALUE_CHARS_MAX = 1_024
@@ -79,7 +79,8 @@ def wanted_rules(request: RemotingCommand) -> int:
 def activate_rules(
     request: RemotingCommand, envelope: Envelope, _evidence_of: EvidenceOf
 ) -> ActivateRules:
-    return ActivateRules(envelope, wanted_rules(request), COMMAND_FINGERPRINTS)
+    version = wanted_rules(request)
+    return ActivateRules(envelope, version, schemas_of(version))
 
 
 def import_broker_set(

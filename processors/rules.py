@@ -9,7 +9,7 @@ how anything is decided: `decide_*` and `elect` ask here at the few places where
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from events.codec import fingerprint_of
+from events.codec import COMMAND_FINGERPRINTS, fingerprint_of
 from events.commands import COMMANDS
 
 SETTING_UNCLEAN = "enableElectUncleanMaster"
@@ -133,3 +133,9 @@ _OURS = RULES[RULES_VERSION]
 def rules_of(version: int) -> Rules:
     """Return the rules of a version that a folder supports; a stand-in for a later one has ours."""
     return RULES.get(version) or _OURS
+
+
+def schemas_of(version: int) -> tuple[str, ...]:
+    """Return what becomes active with a version: all of ours with the newest, and with an earlier one
+    no schema that the release which brought it could not read."""
+    return COMMAND_FINGERPRINTS if version == RULES_VERSION else tuple(sorted(rules_of(version).fingerprints))

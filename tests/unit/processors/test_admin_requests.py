@@ -10,6 +10,7 @@ from events.commands import ActivateRules, ChangeSettings, ImportBrokerSet
 from events.envelope import Envelope, ImportedReplica
 from processors import admin_requests
 from processors.gateway import BadRequest
+from tests.support.control_history import SECOND_FINGERPRINTS
 
 ENVELOPE = Envelope(bytes(16), "c", 1, "c1", 0, "test", None, -1, b"")
 
@@ -27,8 +28,9 @@ def test_19004_takes_an_object_of_texts() -> None:
     assert build(19004, b'{"settings":{"b":"2","a":" 1 "}}') == ChangeSettings(ENVELOPE, {"a": "1", "b": "2"})
 
 
-def test_19005_asks_for_this_releases_schemas() -> None:
-    assert build(19005, b'{"rules_version":2}') == ActivateRules(ENVELOPE, 2, COMMAND_FINGERPRINTS)
+def test_19005_asks_for_the_schemas_of_the_release_that_brought_these_rules() -> None:
+    assert build(19005, b'{"rules_version":3}') == ActivateRules(ENVELOPE, 3, COMMAND_FINGERPRINTS)
+    assert build(19005, b'{"rules_version":2}') == ActivateRules(ENVELOPE, 2, SECOND_FINGERPRINTS)
 
 
 IMPORT = {
