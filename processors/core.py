@@ -60,7 +60,7 @@ class ControllerCore:
         self._repeats = RepeatDesk(context, self._commands, self._reads, self._strangers)
         self._admin = AdminDesk(context, self._strangers, self._reads, self._repeats.rows_of)
         self._transfers = TransferDesk(context, self._claims, self._reads)
-        self._heartbeats = HeartbeatDesk(context, self._leading, self._peers, self._outcomes)
+        self._heartbeats = HeartbeatDesk(context, self._leading, self._peers, self._outcomes, self._reads)
         self._here: dict[int, Handler] = {
             RequestCode.BROKER_HEARTBEAT: self._heartbeats.broker,
             RequestCode.CONTROLLER_GET_METADATA_INFO: self._peers.metadata,

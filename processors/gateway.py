@@ -105,6 +105,8 @@ def heartbeat_of(request: RemotingCommand) -> Heartbeat:
         fields.number_or("electionPriority", DEFAULT_PRIORITY, 32),
         fields.optional("regentIncarnation"),
         fields.optional("regentHaAddress"),
+        fields.number_or("regentEpochSeen", -1, 32),
+        fields.number_or("regentSetEpoch", -1, 32),
     )
 
 

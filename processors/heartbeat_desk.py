@@ -11,7 +11,9 @@ from collections.abc import Mapping
 from msgspec import structs
 
 from brokers.remoting.addresses import host_of
+from processors import effects as fx
 from processors import gateway, responses
+from processors.ahead_of_log import LogDoubts, ahead_of, behind_brokers, beyond_belief
 from processors.core_context import CoreContext
 from processors.effects import Effect, Report
 from processors.forwarding import FORWARDED_FOR
@@ -22,6 +24,7 @@ from processors.liveness import Heartbeat
 from processors.peer_desk import PeerDesk
 from processors.pending import Waiter
 from processors.publish_desk import PublishDesk
+from processors.read_desk import ReadDesk
 from processors.state import EPOCH_REACH
 
 AHEAD_MAX = 100_000
@@ -33,12 +36,14 @@ class HeartbeatDesk:
     """Every controller takes them, whoever leads (controller.md 3.1)."""
 
     def __init__(
-        self, context: CoreContext, leading: LeadingDesk, peers: PeerDesk, outcomes: PublishDesk
+        self, context: CoreContext, leading: LeadingDesk, peers: PeerDesk, outcomes: PublishDesk, reads: ReadDesk
     ) -> None:
         self._context = context
         self._leading = leading
         self._peers = peers
         self._outcomes = outcomes
+        self._reads = reads
+        self._doubts = LogDoubts()
         self._gaps = HeartbeatGaps(context.config.controller_id)
 
     def broker(self, waiter: Waiter) -> list[Effect]:
@@ -52,6 +57,7 @@ class HeartbeatDesk:
             return self._taken(waiter)
         effects = self._gap(beat)
         returned = context.liveness.heard(beat, waiter.conn_id, context.now_ms, host=host)
+        effects += self._doubt(beat)
         effects += self._leading.returned(beat.key) if returned else []
         effects += self._peers.relay(beat.key, waiter.request, anew=returned)
         return effects + self._taken(waiter)
@@ -99,12 +105,32 @@ class HeartbeatDesk:
         pulse = context.liveness.pulse(beat.key)
         if self._is_strange(beat, ""):
             return waiter.answer(waiter.request.reply(0, {HEARD: RELAYED}))
+        effects = self._doubt(beat)
         if pulse is not None and pulse.is_heard_here(context.now_ms):
-            return waiter.answer(waiter.request.reply(0, {HEARD: HERE}))
-        effects = self._gap(beat)
+            return effects + waiter.answer(waiter.request.reply(0, {HEARD: HERE}))
+        effects += self._gap(beat)
         returned = context.liveness.heard(beat, waiter.conn_id, context.now_ms, relayed=True)
         effects += self._leading.returned(beat.key) if returned else []
         return effects + waiter.answer(waiter.request.reply(0, {HEARD: RELAYED}))
+
+    def _doubt(self, beat: Heartbeat) -> list[Effect]:
+        """Who knows more than what is applied here may only have heard sooner: the log itself is asked before it counts."""
+        context, name = self._context, beat.key[1]
+        ahead = ahead_of(context.state.live_set(name), beat)
+        if ahead is None:
+            return []
+        if not ahead.is_within_reach:
+            return [fx.Note("warning", beyond_belief(name, ahead))] if self._doubts.is_news(name) else []
+        if not self._doubts.begins(name, context.now_ms):
+            return []
+
+        def check() -> list[Effect]:
+            still = ahead_of(context.state.live_set(name), beat)
+            if not self._doubts.proven(name, still, context.now_ms) or still is None:
+                return []
+            return [fx.Halt(behind_brokers(name, still, context.folder.offset + 1))]
+
+        return self._reads.once_current(check)
 
     def _gap(self, beat: Heartbeat) -> list[Effect]:
         """Only who leads tells of a silence, and only of replicas that the log knows."""

@@ -57,6 +57,10 @@ class Heartbeat(Struct, frozen=True, gc=False):
     election_priority: int = DEFAULT_PRIORITY
     incarnation: str | None = None
     ha_address: str | None = None
+    epoch_seen: int = -1
+    """The highest master epoch it ever heard of, also in former lives; -1: it does not tell, as Java's do not."""
+    set_epoch: int = -1
+    """Of its SyncStateSet, told by masters of ours."""
 
 
 @dataclass(slots=True)

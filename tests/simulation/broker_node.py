@@ -221,7 +221,8 @@ class BrokerNode:
         core = self.core
         if core is None:
             return messages.LogPosition(-1, 0, 0)
-        return messages.LogPosition(core.epochs.newest_epoch, core.log_end, core.confirm_offset)
+        set_epoch = core.set_epoch if core.is_master else -1
+        return messages.LogPosition(core.epochs.newest_epoch, core.log_end, core.confirm_offset, core.log.epoch_seen, set_epoch)
 
     def _tick(self) -> None:
         if self.shell is not None:

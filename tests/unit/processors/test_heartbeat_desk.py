@@ -4,6 +4,7 @@ import pytest
 
 from brokers.remoting.command import RemotingCommand
 from processors import effects as fx
+from processors.ahead_of_log import REPORTS_MIN
 from processors.heartbeat_desk import AHEAD_MAX
 from processors.pulse import TIMEOUT_MS_MAX, TIMEOUT_MS_MIN
 from processors.state import EPOCH_REACH
@@ -275,3 +276,75 @@ def test_a_java_broker_is_not_unseated_from_another_host_while_it_is_heard() -> 
 @pytest.mark.parametrize(("asked", "counts"), [("1", TIMEOUT_MS_MIN), (str(2**62), TIMEOUT_MS_MAX), ("0", 0), ("-5", -5), ("3000", 3_000)])
 def test_a_heartbeat_asks_for_a_timeout_within_reason(asked: str, counts: int) -> None:
     assert hear(java_rig(), "h1", 1, heartbeatTimeoutMills=asked)[1] == counts
+
+
+def with_epoch_seen(broker: int, seen: int, **more: str) -> dict[str, str]:
+    return BEAT | {
+        "brokerId": str(broker), "brokerAddr": f"b{broker}:10911", "regentIncarnation": f"life-{broker}", "regentEpochSeen": str(seen),
+    } | more  # fmt: skip
+
+
+@pytest.mark.parametrize("passed_on", [{}, {"regentForwardedFor": "c2"}], ids=["heard here", "passed on"])
+def test_a_controller_whose_log_ends_before_what_a_member_knows_stops(passed_on: dict[str, str]) -> None:
+    rig = Rig().lead().three()
+    epoch = rig.state.sets[SET].master_epoch
+    for _ in range(REPORTS_MIN - 1):
+        rig.request(904, with_epoch_seen(2, epoch + 1, **passed_on), conn=2)
+    assert not rig.take(fx.Halt), "one report may be a mistake"
+    rig.request(904, with_epoch_seen(2, epoch + 1, **passed_on), conn=2)
+    [halt] = rig.take(fx.Halt)
+    assert f"was told {epoch + 1}" in halt.reason and "regent controller rebuild" in halt.reason
+
+
+def test_a_controller_whose_log_lost_a_change_of_the_set_stops_by_its_masters_word() -> None:
+    rig = Rig().lead().three()
+    broker_set = rig.state.sets[SET]
+    told = {"epoch": str(broker_set.master_epoch), "regentSetEpoch": str(broker_set.sync_state_set_epoch + 1)}
+    for broker in (2, 1):
+        for _ in range(REPORTS_MIN):
+            assert not rig.take(fx.Halt), "only the master's word counts"
+            rig.request(904, with_epoch_seen(broker, broker_set.master_epoch, **told), conn=broker)
+    assert len(rig.take(fx.Halt)) == 1
+
+
+def test_a_controller_that_was_only_late_goes_on() -> None:
+    """The broker heard from the leader what this standby had not applied yet."""
+    log = Log()
+    leader = Rig("c1", log).lead().three()
+    standby = Rig("c2", log, seed=2)
+    standby.catch_up()
+    leader.auto = standby.auto = True
+    leader.close_connection(1)
+    leader.probe_result("b1:10911", "refused")
+    epoch = leader.state.sets[SET].master_epoch
+    assert epoch > standby.state.sets[SET].master_epoch
+    for _ in range(2 * REPORTS_MIN):
+        standby.request(904, with_epoch_seen(2, epoch), conn=2)
+    standby.catch_up()
+    for _ in range(2 * REPORTS_MIN):
+        standby.request(904, with_epoch_seen(2, epoch), conn=2)
+    assert not standby.take(fx.Halt)
+
+
+def test_while_the_log_does_not_say_where_it_ends_no_report_counts() -> None:
+    rig = Rig().lead().three()
+    rig.auto = False
+    for _ in range(2 * REPORTS_MIN):
+        rig.request(904, with_epoch_seen(2, rig.state.sets[SET].master_epoch + 1), conn=2)
+    assert not rig.take(fx.Halt)
+
+
+@pytest.mark.parametrize("stranger", [{"regentIncarnation": "other"}, {"brokerId": "9"}], ids=["another start", "another id"])
+def test_a_stranger_stops_nobody(stranger: dict[str, str]) -> None:
+    rig = Rig().lead().three()
+    for _ in range(2 * REPORTS_MIN):
+        rig.request(904, with_epoch_seen(2, rig.state.sets[SET].master_epoch + 1) | stranger, conn=50)
+    assert not rig.take(fx.Halt)
+
+
+def test_an_epoch_that_cannot_be_is_told_once_and_not_followed() -> None:
+    rig = Rig().lead().three()
+    for _ in range(2 * REPORTS_MIN):
+        rig.request(904, with_epoch_seen(2, rig.state.sets[SET].master_epoch + EPOCH_REACH + 1), conn=2)
+    assert not rig.take(fx.Halt)
+    assert len([note for note in rig.take(fx.Note) if "is not followed" in note.text]) == 1
