@@ -47,11 +47,10 @@ from brokers.service.client_service import ClientService
 from brokers.service.clock import Clock
 from brokers.service.forward import Forwarder
 from brokers.service.hand_over_requests import HandOverRequests
-from brokers.service.metadata_sync import MetadataSync
 from brokers.service.repair import Repairs
 from brokers.service.role_view import RoleView
+from brokers.service.shared_tables import SharedTables
 from brokers.service.table_files import TableFiles
-from brokers.service.topic_changes import TopicChanges
 from brokers.service.topics import system_topics
 from brokers.store_care import store_care
 from brokers.upkeep import Upkeep
@@ -146,17 +145,16 @@ class BrokerProcess:
         self.name_servers = NameServers(
             config.name_servers, self.switch.route_entry, config.name_server_register_ms, self.lookup.name_server_said
         )
-        self.changes = TopicChanges(
+        self.shared = SharedTables(
             tables, roles, self.client, self.clock, self.switch.other_members, self.name_servers.register,
-            config.auto_create_topics,
+            auto_create=config.auto_create_topics, period_ms=config.metadata_sync_ms,
         )  # fmt: skip
         self.repairs = Repairs(self.store, self.client, self.switch.holders, self.reporter.report, self.clock)
         sends = partial(make_sends, config, self.replica, tables, roles, self.clock)
         self.service = ClientService(
-            self.store, tables, roles, self.clock, self.forwarder, self.changes, sends, self.name_servers.changed, self.repairs
+            self.store, self.shared, roles, self.clock, self.forwarder, sends, self.name_servers.changed, self.repairs
         )  # fmt: skip
-        self.switch.wire(self.service, self.changes, self.name_servers)
-        self.sync = MetadataSync(tables, roles, self.client, config.metadata_sync_ms, self.changes.take_over)
+        self.switch.wire(self.service, self.shared.topics, self.name_servers)
         self.upkeep = Upkeep(self.store, tables, self.replica.storage_failed, self.service.confirmed)
         self.retention = make_retention(config, self.replica, self.clock, self.reporter.report)
 
@@ -233,10 +231,10 @@ class BrokerProcess:
         for code, handler in self.switch.permission.guarded(self.service.handlers()).items():
             self._dispatcher.register(code, handler)
         self._dispatcher.register(RequestCode.NOTIFY_BROKER_ROLE_CHANGED, self._notified)
-        hand_over = HandOverRequests(self.roles, self.hand_over.run, self.sync.copy_from)
+        hand_over = HandOverRequests(self.roles, self.hand_over.run, self.shared.sync.copy_from)
         self._dispatcher.register(RequestCode.REGENT_HAND_OVER, hand_over.serve)
         for work in (
-            self.service.run(), self.sync.run(), self.upkeep.flush_every(self.config.flush_interval_ms),
+            self.service.run(), self.shared.sync.run(), self.upkeep.flush_every(self.config.flush_interval_ms),
             *store_care(self.config, self.store, self.repairs), self.upkeep.save_offsets_every(self.config.offsets_persist_ms), self.upkeep.make_good_every(MAKE_GOOD_MS), self.switch.watch(),
             self.retention.run(),
             ha_announce.run(self.client, self.switch.mastership, self.clock),

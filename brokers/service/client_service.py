@@ -27,8 +27,7 @@ from brokers.service.query_requests import QueryRequests
 from brokers.service.repair import Repairs
 from brokers.service.role_view import RoleView
 from brokers.service.send import SendService
-from brokers.service.table_files import TableFiles
-from brokers.service.topic_changes import TopicChanges
+from brokers.service.shared_tables import SharedTables
 from brokers.service.topic_requests import TopicRequests
 from brokers.service.topics import RETRY_PREFIX, TopicConfig, name_refusal
 
@@ -42,10 +41,10 @@ class ClientService:
     """Everything clients ask of a broker, but for the broker's own state."""
 
     def __init__(
-        self, store: MessageStore, tables: TableFiles, roles: RoleView, clock: Clock, forwarder: Forwarder,
-        changes: TopicChanges, make_sends: Callable[..., SendService], routes_changed: Callable[[], None],
-        repairs: Repairs | None = None,
+        self, store: MessageStore, shared: SharedTables, roles: RoleView, clock: Clock, forwarder: Forwarder,
+        make_sends: Callable[..., SendService], routes_changed: Callable[[], None], repairs: Repairs | None = None,
     ) -> None:  # fmt: skip
+        tables, changes = shared.files, shared.topics
         self._store, self._tables, self._roles, self._clock = store, tables, roles, clock
         self._forwarder, self._changes, self._routes_changed = forwarder, changes, routes_changed
         self._follower = QueueFollower(store, self._queues_grew, lambda: roles.serving)
@@ -55,7 +54,7 @@ class ClientService:
         self._queries = QueryRequests(store, (lambda bad, found_by: None) if repairs is None else repairs.wanted)
         self.sends = make_sends(not_serving=self._not_serving, create_topic=changes.on_first_send, unheld_topics=changes.unheld)
         self._offsets = OffsetRequests(store, tables, clock)
-        self._topics = TopicRequests(tables, changes, clock)
+        self._topics = TopicRequests(tables, changes, shared.groups)
         changes.found(store.queue_ids())
         self._kept = KeptRequests(tables.kept, store, clock)
 
@@ -84,6 +83,7 @@ class ClientService:
             RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG: self._topics.dump_groups,
             RequestCode.GET_ALL_CONSUMER_OFFSET: self._offsets.dump,
             RequestCode.REGENT_PUSH_TOPICS: self._forwarder.of_replicas(self._topics.take_over),
+            RequestCode.REGENT_PUSH_GROUPS: self._forwarder.of_replicas(self._topics.take_groups),
         }
         table[RequestCode.REGENT_READ_LOG] = self._forwarder.of_replicas(table[RequestCode.REGENT_READ_LOG])
         return {int(code): handler for code, handler in table.items()}

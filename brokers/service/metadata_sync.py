@@ -29,15 +29,15 @@ _log = logging.getLogger(__name__)
 
 
 class MetadataSync:
-    """`take_over_topics(table, master epoch)` is the one way a topic table gets in."""
+    """`take_over_topics(table, master epoch)` is the one way a topic table gets in, `take_over_groups` the one of groups."""
 
     def __init__(
         self, tables: TableFiles, roles: RoleView, client: RemotingClient, period_ms: int,
-        take_over_topics: Callable[[TopicTable, int], bool],
+        take_over_topics: Callable[[TopicTable, int], bool], take_over_groups: Callable[[SubscriptionGroups, int], None],
     ) -> None:  # fmt: skip
         self._tables, self._roles, self._client = tables, roles, client
         self._period_ms = period_ms
-        self._take_over_topics = take_over_topics
+        self._take_over_topics, self._take_over_groups = take_over_topics, take_over_groups
 
     async def run(self) -> None:
         """For as long as the broker runs."""
@@ -82,8 +82,7 @@ class MetadataSync:
     def _groups(self, body: bytes) -> None:
         table = SubscriptionGroups.from_wire(fastjson.loads(body, fastjson.TABLE_BYTES_MAX))
         self._note(SUBSCRIPTION_GROUP_FILE, table.left_out)
-        if self._tables.groups.take_over(table):
-            self._tables.groups_file.save_soon()
+        self._take_over_groups(table, self._roles.current.master_epoch)
 
     def _note(self, table: str, names: tuple[str, ...]) -> None:
         self._tables.left_out.note(table, self._roles.master_address or "", names)

@@ -5,7 +5,7 @@ Responsible for: the table, its defaults, its version, its JSON. Refuses to know
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from brokers.remoting import fastjson
 from brokers.service.data_version import DataVersion
@@ -111,11 +111,10 @@ class SubscriptionGroups:
         value = self._groups.get(group, DEFAULTS).get("retryQueueNums", 1)
         return value if type(value) is int else 1
 
-    def to_wire(self) -> dict[str, object]:
-        """`subscriptionGroup.json` and the body of 201."""
-        return {
-            "dataVersion": self.version.to_wire(), "forbiddenTable": {}, "subscriptionGroupTable": dict(self._groups),
-        }  # fmt: skip
+    def to_wire(self, names: Iterable[str] | None = None) -> dict[str, object]:
+        """`subscriptionGroup.json` and the body of 201; of these groups only, the body of 19013."""
+        groups = dict(self._groups) if names is None else {name: self._groups[name] for name in names}
+        return {"dataVersion": self.version.to_wire(), "forbiddenTable": {}, "subscriptionGroupTable": groups}
 
     @classmethod
     def from_wire(cls, fields: object) -> SubscriptionGroups:
@@ -135,6 +134,19 @@ class SubscriptionGroups:
                 left_out.append(str(name))
         groups.left_out = tuple(left_out)
         return groups
+
+    def holds(self, other: SubscriptionGroups) -> bool:
+        """The groups of `other` are here, with the same settings."""
+        return all(self._groups.get(name) == settings for name, settings in other._groups.items())
+
+    def take_in(self, other: SubscriptionGroups) -> bool:
+        """Some groups of the master's table, whatever else is here; False when they were here already."""
+        if self.holds(other):
+            return False
+        for name, settings in other._groups.items():
+            self._hold(name, settings, None)
+        self.version = other.version
+        return True
 
     def take_over(self, other: SubscriptionGroups) -> bool:
         """Become a copy of the master's table; False when it was one already, or says nothing: an empty one replaces none."""

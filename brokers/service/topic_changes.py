@@ -11,40 +11,28 @@ import logging
 from collections.abc import Awaitable, Callable, Iterable
 
 from brokers.log.disk import is_full
-from brokers.remoting.client import RemotingClient
 from brokers.remoting.codes import RequestCode, ResponseCode
 from brokers.remoting.command import RemotingCommand
-from brokers.remoting.connection import RemotingError
 from brokers.remoting.java_numbers import whole_number
 from brokers.service.clock import Clock
+from brokers.service.held_by_members import HELD, Ask, HeldByMembers
 from brokers.service.role_view import RoleView
 from brokers.service.send_request import Refusal, SendRequest
 from brokers.service.table_files import TableFiles
-from brokers.service.table_text import TableText
 from brokers.service.topics import BATCH_QUEUES, TopicConfig, TopicTable
-
-PUSH_TIMEOUT_MS = 1_000
-AGREE_TIMEOUT_MS = 2_500
-PUSH_PAUSE_MS = 50
-# A Java replica has no such request; it copies the table by itself every few seconds.
-_HELD = (ResponseCode.SUCCESS, ResponseCode.REQUEST_CODE_NOT_SUPPORTED)
 
 _log = logging.getLogger(__name__)
 
 
 class TopicChanges:
-    """`members()`: remoting addresses of the other members of the set, pending ones included, by broker id.
-
-    `register()`: resolves when the name servers that can be reached know the present table.
-    """
+    """`register()`: resolves when the name servers that can be reached know the present table."""
 
     def __init__(
-        self, tables: TableFiles, roles: RoleView, client: RemotingClient, clock: Clock,
-        members: Callable[[], dict[int, str]], register: Callable[[], Awaitable[object]], auto_create: bool,
+        self, tables: TableFiles, roles: RoleView, held: HeldByMembers, clock: Clock,
+        register: Callable[[], Awaitable[object]], auto_create: bool,
     ) -> None:  # fmt: skip
-        self._tables, self._roles, self._client, self._clock = tables, roles, client, clock
-        self._members, self._register = members, register
-        self._auto_create = auto_create
+        self._tables, self._roles, self._held, self._clock = tables, roles, held, clock
+        self._register, self._auto_create = register, auto_create
         self._running: dict[str, asyncio.Future[Refusal | None]] = {}
         # Topics in the table that not every member is known to hold: no send to them may be acknowledged.
         self.unheld: set[str] = set()
@@ -91,6 +79,7 @@ class TopicChanges:
         try:
             if self._tables.topics.put(configs, self._clock.wall_ms()):
                 self._tables.topics_file.save_soon()
+            self._held.begun += 1
             await self._tables.topics_file.until_saved()
         except (ValueError, OSError) as error:
             full = isinstance(error, OSError) and is_full(error)
@@ -103,6 +92,7 @@ class TopicChanges:
     async def delete(self, topic: str) -> Refusal | None:
         """Remove a topic; None when disk and members know that it is gone. Routes lose it only at the name server's own
         request (4.1)."""
+        self._held.begun += 1
         if self._tables.topics.remove(topic, self._clock.wall_ms()):
             self._tables.offsets.remove_topic(topic)
             self._tables.topics_file.save_soon()
@@ -116,39 +106,18 @@ class TopicChanges:
 
     async def agree(self) -> bool:
         """Until every member of the set holds this table, a bounded time; False when one does not, or the role is lost."""
-        epoch, deadline = self._roles.current.master_epoch, self._clock.now_ms() + AGREE_TIMEOUT_MS
-        holding: set[int] = set()
-        while self._roles.serving and self._roles.current.master_epoch == epoch:
-            # Read anew each time: a member that is gone leaves the set, and then nobody waits for it.
-            missing = {broker_id: address for broker_id, address in self._members().items() if broker_id not in holding}
-            if not missing:
-                return True
-            if self._clock.now_ms() >= deadline:
-                return False
-            text = self._tables.topics.text()  # the present one: what an older one held is in it, or gone since
-            answers = await asyncio.gather(*(self._push(address, text, epoch) for address in missing.values()))
-            holding |= {broker_id for broker_id, ok in zip(missing, answers, strict=True) if ok}
-            if not all(answers):
-                await asyncio.sleep(PUSH_PAUSE_MS / 1000)
-        _log.info("the topic table was not pushed: the role was lost")
-        return False
+        return await self._held.until_held(self._push)
 
-    async def _push(self, address: str, text: TableText, epoch: int) -> bool:
+    async def _push(self, ask: Ask, epoch: int) -> bool:
         """First only what tells equal tables: after a promotion they nearly always are, and may be large."""
+        text = self._tables.topics.text()  # the present one: what an older one held is in it, or gone since
         facts = {"regentMasterEpoch": str(epoch), "regentTopicsDigest": text.digest}
-        try:
-            answer = await self._told(address, RemotingCommand.request(RequestCode.REGENT_PUSH_TOPICS, facts, text.version))
-            if answer.code not in (*_HELD, ResponseCode.SERVICE_NOT_AVAILABLE):
-                answer = await self._told(address, RemotingCommand.request(RequestCode.REGENT_PUSH_TOPICS, facts, text.stored()))
-        except RemotingError as error:
-            _log.info("pushing topics to %s: %s", address, error)
-            return False
+        answer = await ask(RemotingCommand.request(RequestCode.REGENT_PUSH_TOPICS, facts, text.version))
+        if answer.code not in (*HELD, ResponseCode.SERVICE_NOT_AVAILABLE):
+            answer = await ask(RemotingCommand.request(RequestCode.REGENT_PUSH_TOPICS, facts, text.stored()))
         if answer.code == ResponseCode.SERVICE_NOT_AVAILABLE and self._roles.current.master_epoch == epoch:
             self._tables.topics.pass_counter(whole_number(answer.ext.get("regentTopicsCounter", "")) or 0)
-        return answer.code in _HELD
-
-    async def _told(self, address: str, request: RemotingCommand) -> RemotingCommand:
-        return await self._client.call(address, request, PUSH_TIMEOUT_MS)
+        return answer.code in HELD
 
     def mastership_begins(self) -> None:
         """What an earlier mastership left unfinished is this one's no more: its table is what the set shall hold."""

@@ -1,4 +1,4 @@
-"""Serving the administration of topics and groups: 17, 18, 215, 200, and the tables 21, 201, 19010.
+"""Serving the administration of topics and groups: 17, 18, 215, 200, and the tables 21, 201, 19010, 19013.
 
 Responsible for: these answers (`broker-wire-and-storage.md` 2.11, 4.10). Refuses to know: how a change is made known.
 """
@@ -11,10 +11,11 @@ from brokers.remoting import fastjson
 from brokers.remoting.codes import ResponseCode
 from brokers.remoting.command import RemotingCommand
 from brokers.remoting.connection import Connection
-from brokers.service.clock import Clock
 from brokers.service.data_version import DataVersion
+from brokers.service.group_changes import GroupChanges
 from brokers.service.request_fields import BadField, flag, number, text
 from brokers.service.send_request import Refusal
+from brokers.service.subscription_groups import SubscriptionGroups
 from brokers.service.table_files import TableFiles
 from brokers.service.topic_changes import TopicChanges
 from brokers.service.topics import SYSTEM_TOPICS, TopicConfig, TopicTable, attribute_refusal, name_refusal
@@ -25,8 +26,8 @@ TOPICS_PER_REQUEST_MAX = 10_000
 class TopicRequests:
     """The administration of one broker's tables."""
 
-    def __init__(self, tables: TableFiles, changes: TopicChanges, clock: Clock) -> None:
-        self._tables, self._changes, self._clock = tables, changes, clock
+    def __init__(self, tables: TableFiles, changes: TopicChanges, groups: GroupChanges) -> None:
+        self._tables, self._changes, self._groups = tables, changes, groups
 
     async def create(self, _connection: Connection, request: RemotingCommand) -> RemotingCommand:
         """17."""
@@ -71,13 +72,9 @@ class TopicRequests:
             fields = fastjson.loads(request.body)
             if not isinstance(fields, Mapping):
                 raise ValueError("the body is no object")
-            if self._tables.groups.put(fields, self._clock.wall_ms()):
-                await self._tables.groups_file.save()
+            return _answered(request, await self._groups.put(fields))
         except ValueError as error:
             return request.reply(ResponseCode.INVALID_PARAMETER, remark=str(error))
-        except OSError as error:
-            return request.reply(ResponseCode.SYSTEM_ERROR, remark=f"the group is not on the disk yet: {error}")
-        return request.reply()
 
     def dump_topics(self, _connection: Connection, request: RemotingCommand) -> RemotingCommand:
         """21: all topics in one page, whatever page was asked for."""
@@ -109,6 +106,17 @@ class TopicRequests:
             return request.reply(ResponseCode.SERVICE_NOT_AVAILABLE, newer, remark=remark)
         return request.reply()
 
+    async def take_groups(self, _connection: Connection, request: RemotingCommand) -> RemotingCommand:
+        """19013, from the master: success means that these groups are on this replica's disk, with these settings."""
+        try:
+            epoch = number(request.ext, "regentMasterEpoch")
+            taken = await self._groups.take_push(SubscriptionGroups.from_wire(fastjson.loads(request.body)), epoch)
+        except (BadField, ValueError, OSError) as error:
+            return request.reply(ResponseCode.SYSTEM_ERROR, remark=str(error))
+        if not taken:
+            remark = "this replica follows a newer master, leads, or has newer settings"
+            return request.reply(ResponseCode.SERVICE_NOT_AVAILABLE, remark=remark)
+        return request.reply()
 
     def _pushed(self, request: RemotingCommand) -> TopicTable | None:
         """The master's table; `ValueError` when the body is none, None when it is only named and not the one here."""

@@ -22,8 +22,8 @@ from brokers.service.clock import Clock
 from brokers.service.forward import Forwarder
 from brokers.service.role_view import RoleView
 from brokers.service.send import Mastership, SendService
+from brokers.service.shared_tables import SharedTables
 from brokers.service.table_files import TableFiles
-from brokers.service.topic_changes import TopicChanges
 from brokers.service.topics import system_topics
 from brokers.service.unique_key import UniqueKeys
 from tests.support.brokers import unhurried
@@ -43,13 +43,16 @@ class Desk:
         self.forwarder = Forwarder(self.roles, self.client, hold_ms, lambda peer: self.believes)
         self.members: dict[int, str] = {}
         self.registrations = 0
-        self.changes = TopicChanges(self.tables, self.roles, self.client, self.clock, lambda: self.members, self._register, True)
+        self.shared = SharedTables(
+            self.tables, self.roles, self.client, self.clock, lambda: self.members, self._register, auto_create=True, period_ms=20
+        )  # fmt: skip
+        self.changes = self.shared.topics
         self.confirm_at_once, self.refusal, self.leads = True, None, True
         self.flushed: Callable[[int], asyncio.Future[Flushed]] | None = flushed
         self.waits: list[tuple[int, asyncio.Future[Confirmation]]] = []
         self.storage_failures: list[str] = []
         self.service = ClientService(
-            self.store, self.tables, self.roles, self.clock, self.forwarder, self.changes, self._sends, self._changed
+            self.store, self.shared, self.roles, self.clock, self.forwarder, self._sends, self._changed
         )
         unhurried(self.service)
         self.server = RemotingServer(Dispatcher(self.service.handlers()), on_close=self.service.connection_closed)

@@ -17,10 +17,6 @@ KEPT = {
 }
 
 
-def sync_of(slave: Desk) -> MetadataSync:
-    return MetadataSync(slave.tables, slave.roles, slave.client, 20, slave.changes.take_over)
-
-
 async def test_topics_offsets_and_groups_follow_the_master(tmp_path: Path) -> None:
     async with Desk(tmp_path / "m") as master, Desk(tmp_path / "s") as slave:
         master.lead()
@@ -29,7 +25,7 @@ async def test_topics_offsets_and_groups_follow_the_master(tmp_path: Path) -> No
         master.tables.offsets.commit("g", "T", 0, 1, 1)
         for code, body in KEPT.items():
             master.tables.kept.take_over(code, body)
-        running = asyncio.ensure_future(sync_of(slave).run())
+        running = asyncio.ensure_future(slave.shared.sync.run())
         slave.follow(master.address)
         await until(lambda: slave.tables.offsets.query("g", "T", 0) == 1, "offsets came")
         master.tables.offsets.commit("g", "T", 0, 2, 2)
@@ -45,7 +41,7 @@ async def test_an_answer_that_comes_after_a_change_of_role_is_not_taken(tmp_path
         master.tables.offsets.commit("g", "T", 0, 1, 1)
         master.tables.kept.take_over(45, KEPT[45])
         slave.follow(master.address)
-        round_of_epoch_1 = asyncio.ensure_future(sync_of(slave).copy_from(master.address, 1))
+        round_of_epoch_1 = asyncio.ensure_future(slave.shared.sync.copy_from(master.address, 1))
         slave.lead(2)
         await round_of_epoch_1
         assert slave.tables.offsets.query("g", "T", 0) is None and not slave.tables.kept.unsaved
@@ -55,7 +51,7 @@ async def test_a_master_that_is_not_there_leaves_the_tables_alone(tmp_path: Path
     async with Desk(tmp_path) as slave:
         slave.follow("127.0.0.1:1")
         topics = dict(slave.tables.topics.configs)
-        await sync_of(slave).copy_from("127.0.0.1:1", 1)
+        await slave.shared.sync.copy_from("127.0.0.1:1", 1)
         assert slave.tables.topics.configs == topics
 
 
@@ -64,7 +60,8 @@ async def test_topics_that_are_the_same_already_are_not_decoded_again(tmp_path: 
         master.lead()
         slave.follow(master.address)
         taken: list[TopicTable] = []
-        sync = MetadataSync(slave.tables, slave.roles, slave.client, 20, lambda table, epoch: taken.append(table) or slave.changes.take_over(table, epoch))
+        take = lambda table, epoch: taken.append(table) or slave.changes.take_over(table, epoch)  # noqa: E731
+        sync = MetadataSync(slave.tables, slave.roles, slave.client, 20, take, slave.shared.groups.take_over)
         for rounds in (1, 1, 2):
             if rounds == 2:
                 master.tables.topics.put([TopicConfig("T")], 9)
@@ -82,6 +79,6 @@ async def test_one_entry_that_is_not_valid_stops_no_copy(tmp_path: Path) -> None
         told: list[object] = []
         slave.tables.left_out.report_to(lambda kind, fields: told.append(fields["names"]))
         for _ in range(2):
-            await sync_of(slave).copy_from(master.address, 1)
+            await slave.shared.sync.copy_from(master.address, 1)
         assert slave.tables.topics.get("T") is not None and "%RETRY%my.group" not in slave.tables.topics.configs
         assert told == [("%RETRY%my.group",)]
