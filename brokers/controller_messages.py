@@ -10,13 +10,16 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from brokers.remoting import fastjson
-from brokers.remoting.codes import RequestCode
+from brokers.remoting.codes import RequestCode, ResponseCode
 from brokers.remoting.command import RemotingCommand
 from brokers.replica.roles import RoleNotice
 from brokers.service.request_fields import BadField, number
 
 MEMBERS_MAX = 1_024
 INT32_MAX = 2**31 - 1
+CHECK_CODE = "regentCheckCode"
+CODES_UNKNOWN = frozenset({ResponseCode.SYSTEM_ERROR, ResponseCode.SYSTEM_BUSY, ResponseCode.CONTROLLER_NOT_LEADER})
+"""Answers that say that nothing is known about the command: repeating it under the same id settles it."""
 EPOCH_REACH = 1_000
 """A 1008 that names an epoch further above all that is known here is believed once a configured controller says the same."""
 
@@ -32,6 +35,12 @@ class Introduction:
     incarnation: str
     min_in_sync: int | None = None
     """How many members an acknowledgement needs; None: not told (counts as 1)."""
+    check_code: str = ""
+    """What this broker got its id with; empty: not known, or no id yet."""
+
+    def proof(self) -> dict[str, str]:
+        """What our controllers know by that it is this broker who speaks under its id."""
+        return {CHECK_CODE: self.check_code} if self.check_code else {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +77,7 @@ def heartbeat(me: Introduction, broker_id: int, position: LogPosition, timeout_m
         "brokerId": str(broker_id), "epoch": str(position.epoch), "maxOffset": str(position.max_offset),
         "confirmOffset": str(position.confirm_offset), "heartbeatTimeoutMills": str(timeout_ms),
         "electionPriority": str(priority), "regentIncarnation": me.incarnation, "regentHaAddress": me.ha_address,
-    } | position.told()  # fmt: skip
+    } | position.told() | me.proof()  # fmt: skip
     return RemotingCommand.request(RequestCode.BROKER_HEARTBEAT, ext, oneway=True)
 
 
@@ -96,7 +105,7 @@ def register_broker(
         "brokerAddress": me.address, "invokeTime": str(wall_ms), "regentIncarnation": me.incarnation,
         "regentClean": "true" if clean else "false", "regentHaAddress": me.ha_address,
         "regentLastEpoch": str(position.epoch), "regentEndOffset": str(position.max_offset), "regentCommandId": command_id,
-    } | position.told()  # fmt: skip
+    } | position.told() | me.proof()  # fmt: skip
     if me.min_in_sync is not None:
         ext["regentMinInSync"] = str(me.min_in_sync)
     return RemotingCommand.request(RequestCode.CONTROLLER_REGISTER_BROKER, ext)
@@ -107,7 +116,7 @@ def elect_master(me: Introduction, broker_id: int, command_id: str, wall_ms: int
     ext = {
         "clusterName": me.cluster_name, "brokerName": me.broker_name, "brokerId": str(broker_id),
         "designateElect": str(designate).lower(), "invokeTime": str(wall_ms), "regentCommandId": command_id,
-    }  # fmt: skip
+    } | me.proof()  # fmt: skip
     return RemotingCommand.request(RequestCode.CONTROLLER_ELECT_MASTER, ext)
 
 
@@ -130,9 +139,14 @@ def alter_sync_state_set(
     ext = {
         "brokerName": me.broker_name, "masterBrokerId": str(broker_id), "masterEpoch": str(master_epoch),
         "invokeTime": str(wall_ms), "regentCommandId": command_id,
-    }  # fmt: skip
+    } | me.proof()  # fmt: skip
     body = fastjson.dumps({"syncStateSet": sorted(members), "syncStateSetEpoch": base_set_epoch})
     return RemotingCommand.request(RequestCode.CONTROLLER_ALTER_SYNC_STATE_SET, ext, body)
+
+
+def settled_code(answer: RemotingCommand | None) -> int | None:
+    """The code of an answer that settles its command; None when the outcome is open."""
+    return None if answer is None or answer.code in CODES_UNKNOWN else answer.code
 
 
 def read_next_broker_id(answer: RemotingCommand) -> int | None:

@@ -1,5 +1,7 @@
 """The identity files of a broker: `brokerIdentity` and `brokerIdentity-temp` (`controller.md` 10.2).
 
+RocketMQ writes three fields into `brokerIdentity`; ours has the check code as a fourth, which RocketMQ does not look at.
+
 Responsible for: their one-line text and their durability (write, sync, rename, sync of the folder: design S12).
 Refuses to know: when they are written, and what the controller thinks of them.
 """
@@ -14,6 +16,8 @@ from brokers.registration import Identity, TempIdentity
 
 IDENTITY_FILE_BYTES_MAX = 4096
 SEPARATOR = "#"
+CODE_MARK = ";"
+"""Between the address and the rest of every check code."""
 
 
 class IdentityFileError(Exception):
@@ -29,8 +33,12 @@ class IdentityFiles:
 
     def read_identity(self) -> Identity | None:
         """The permanent identity, None when there is no file; `IdentityFileError` when it is torn."""
-        fields = _read_fields(self.identity_path, 3)
-        return None if fields is None else Identity(fields[0], fields[1], _broker_id(self.identity_path, fields[2]))
+        fields = _read_fields(self.identity_path, 3, or_one_more=True)
+        if fields is None:
+            return None
+        if not all(CODE_MARK in code for code in fields[3:]):
+            raise IdentityFileError(f"{self.identity_path} ends with something else than a check code")
+        return Identity(fields[0], fields[1], _broker_id(self.identity_path, fields[2]), *fields[3:])
 
     def read_temp(self) -> TempIdentity | None:
         """The identity asked for; a torn temp file counts as none, since nothing was sent before it was durable."""
@@ -44,7 +52,9 @@ class IdentityFiles:
 
     def write_identity(self, identity: Identity) -> None:
         """Durable when it returns; OSError when the disk refuses."""
-        _write_durably(self.identity_path, (identity.cluster_name, identity.broker_name, str(identity.broker_id)))
+        fields = (identity.cluster_name, identity.broker_name, str(identity.broker_id))
+        code = (identity.register_check_code,) if identity.register_check_code else ()
+        _write_durably(self.identity_path, fields + code)
 
     def write_temp(self, temp: TempIdentity) -> None:
         """Durable when it returns; OSError when the disk refuses."""
@@ -58,7 +68,7 @@ class IdentityFiles:
             sync_directory(self.temp_path.parent)
 
 
-def _read_fields(path: Path, count: int) -> list[str] | None:
+def _read_fields(path: Path, count: int, or_one_more: bool = False) -> list[str] | None:
     try:
         with path.open("rb") as file:
             data = file.read(IDENTITY_FILE_BYTES_MAX + 1)
@@ -69,7 +79,7 @@ def _read_fields(path: Path, count: int) -> list[str] | None:
     except UnicodeDecodeError as error:
         raise IdentityFileError(f"{path} is not text") from error
     fields = text.split(SEPARATOR)
-    if len(data) > IDENTITY_FILE_BYTES_MAX or len(fields) != count or not all(fields):
+    if len(data) > IDENTITY_FILE_BYTES_MAX or len(fields) not in (count, count + or_one_more) or not all(fields):
         raise IdentityFileError(f"{path} does not hold {count} fields separated by {SEPARATOR}")
     return fields
 

@@ -11,7 +11,7 @@ import logging
 import random
 import uuid
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from brokers import controller_messages as messages
 from brokers import registration as reg
@@ -25,8 +25,6 @@ from brokers.replica.roles import RoleNotice
 from brokers.service.clock import Clock
 
 WAIT_MIN_MS, WAIT_MAX_MS = 100, 1_000
-# Answers that say that nothing is known about the command: repeating it under the same id settles it.
-CODES_UNKNOWN = frozenset({ResponseCode.SYSTEM_ERROR, ResponseCode.SYSTEM_BUSY, ResponseCode.CONTROLLER_NOT_LEADER})
 CODES_UNREGISTERED = frozenset({
     ResponseCode.CONTROLLER_BROKER_METADATA_NOT_EXIST, ResponseCode.CONTROLLER_BROKER_NEED_TO_BE_REGISTERED,
 })  # fmt: skip
@@ -128,17 +126,16 @@ class Membership:
             case reg.AskNextBrokerId():
                 answer = await self._ask(messages.next_broker_id(self.me))
                 next_id = None if answer is None else messages.read_next_broker_id(answer)
-                return registration.next_id_answered(_settled_code(answer), next_id, self._clock.wall_ms())
+                return registration.next_id_answered(messages.settled_code(answer), next_id, self._clock.wall_ms())
             case reg.WriteTemp(temp):
                 return registration.temp_written(self._wrote(lambda: self._files.write_temp(temp)))
             case reg.DeleteTemp():
                 self._wrote(self._files.delete_temp)
             case reg.ApplyBrokerId(broker_id, check_code, command_id):
                 answer = await self._ask(messages.apply_broker_id(self.me, broker_id, check_code, command_id))
-                return registration.apply_answered(_settled_code(answer))
+                return registration.apply_answered(messages.settled_code(answer))
             case reg.WriteIdentity(identity, retried):
-                written = self._wrote(lambda: self._files.write_identity(identity))
-                if written:
+                if written := self._wrote(lambda: self._files.write_identity(identity)):
                     self._hooks.report("IdentityWritten", {"broker_id_applied": identity.broker_id, "retried": retried})
                 return registration.identity_written(written)
             case reg.RegisterBroker(broker_id, command_id):
@@ -158,13 +155,16 @@ class Membership:
     async def _register(self, broker_id: int, command_id: str) -> reg.Effects:
         if self.broker_id is None:
             self.broker_id = broker_id
+            self.me = replace(self.me, check_code=self._registration.check_code)
             self._hooks.on_identity(broker_id)
         request = messages.register_broker(
             self.me, broker_id, self._hooks.position(), self._hooks.clean(), command_id, self._clock.wall_ms()
         )
         answer = await self._ask(request)
-        effects = self._registration.register_answered(_settled_code(answer))
-        if answer is not None and answer.code == ResponseCode.SUCCESS:
+        effects = self._registration.register_answered(messages.settled_code(answer))
+        if answer is not None and answer.code != ResponseCode.SUCCESS:
+            _log.warning("1003 answered %d: %s", answer.code, answer.remark)
+        elif answer is not None:
             self.registered.set()
             if (greeting := self._greeting()) is not None:
                 self._controllers.heartbeat(greeting)
@@ -251,7 +251,7 @@ class Membership:
         if answer.code in CODES_UNREGISTERED:
             self._register_again()
         read = messages.read_alter_answer(answer)
-        return AlterResult(_settled_code(answer), read.members, read.set_epoch, read.master_epoch)
+        return AlterResult(messages.settled_code(answer), read.members, read.set_epoch, read.master_epoch)
 
     # -- time ------------------------------------------------------------------------------------------------------
 
@@ -293,8 +293,3 @@ class Membership:
         if self._failed is None:
             self._failed = asyncio.get_running_loop().create_future()
         return self._failed
-
-
-def _settled_code(answer: RemotingCommand | None) -> int | None:
-    """The code of an answer that settles its command; None when the outcome is open."""
-    return None if answer is None or answer.code in CODES_UNKNOWN else answer.code

@@ -22,11 +22,15 @@ CODE_BROKER_ID_INVALID = 2014
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """The permanent identity: one line `cluster#brokerName#id` on disk."""
+    """The permanent identity: one line `cluster#brokerName#id` on disk, then `#code` if the check code is known.
+
+    Who tells the check code is who was granted the id. RocketMQ and earlier releases forget it once it is granted.
+    """
 
     cluster_name: str
     broker_name: str
     broker_id: int
+    register_check_code: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +43,7 @@ class TempIdentity:
     register_check_code: str
 
     def granted(self) -> Identity:
-        return Identity(self.cluster_name, self.broker_name, self.broker_id)
+        return Identity(self.cluster_name, self.broker_name, self.broker_id, self.register_check_code)
 
 
 class RegisterState(Enum):
@@ -147,7 +151,8 @@ class Registration:
         """The answer to 1012; `code` None means no answer came."""
         if code != CODE_OK or next_broker_id is None:
             return (Wait(f"1012 answered {code}"),)
-        check_code = f"{self.address};{wall_ms}"
+        # RocketMQ reads no further than the address. Nobody shall guess the code: it proves who speaks under the id.
+        check_code = f"{self.address};{wall_ms};{self._current_command_id()}"
         self.temp = TempIdentity(self.cluster_name, self.broker_name, next_broker_id, check_code)
         return (WriteTemp(self.temp),)
 
@@ -206,6 +211,11 @@ class Registration:
                 return (self._register(),)
             case _:
                 return ()
+
+    @property
+    def check_code(self) -> str:
+        """The code that the granted id was got with; empty when the identity file does not tell it."""
+        return "" if self.identity is None else self.identity.register_check_code
 
     def _apply(self) -> ApplyBrokerId:
         assert self.temp is not None

@@ -20,6 +20,7 @@ from processors import gateway
 from processors.admin_desk import AdminDesk
 from processors.admin_requests import ADMIN_BUILDERS
 from processors.claim_desk import ClaimDesk
+from processors.code_desk import CodeDesk
 from processors.command_desk import CommandDesk
 from processors.core_context import CoreConfig, CoreContext, FolderView
 from processors.decide_refusals import Refusal
@@ -57,10 +58,10 @@ class ControllerCore:
         self._peers = PeerDesk(context)
         self._claims = ClaimDesk(context, self._commands, self._reads)
         self._strangers = StrangerDesk(context, self._commands, self._reads)
-        self._repeats = RepeatDesk(context, self._commands, self._reads, self._strangers)
+        self._repeats = RepeatDesk(context, self._commands, self._reads, self._strangers, CodeDesk(context))
         self._admin = AdminDesk(context, self._strangers, self._reads, self._repeats.rows_of)
         self._transfers = TransferDesk(context, self._claims, self._reads)
-        self._heartbeats = HeartbeatDesk(context, self._leading, self._peers, self._outcomes, self._reads)
+        self._heartbeats = HeartbeatDesk(context, self._leading, self._peers, self._outcomes, self._reads, self._repeats.codes)
         self._here: dict[int, Handler] = {
             RequestCode.BROKER_HEARTBEAT: self._heartbeats.broker,
             RequestCode.CONTROLLER_GET_METADATA_INFO: self._peers.metadata,

@@ -11,9 +11,11 @@ from collections.abc import Mapping
 from msgspec import structs
 
 from brokers.remoting.addresses import host_of
+from brokers.remoting.command import RemotingCommand
 from processors import effects as fx
 from processors import gateway, responses
 from processors.ahead_of_log import LogDoubts, ahead_of, behind_brokers, beyond_belief
+from processors.code_desk import CodeDesk
 from processors.core_context import CoreContext
 from processors.effects import Effect, Report
 from processors.forwarding import FORWARDED_FOR
@@ -36,7 +38,8 @@ class HeartbeatDesk:
     """Every controller takes them, whoever leads (controller.md 3.1)."""
 
     def __init__(
-        self, context: CoreContext, leading: LeadingDesk, peers: PeerDesk, outcomes: PublishDesk, reads: ReadDesk
+        self, context: CoreContext, leading: LeadingDesk, peers: PeerDesk, outcomes: PublishDesk, reads: ReadDesk,
+        codes: CodeDesk,
     ) -> None:
         self._context = context
         self._leading = leading
@@ -44,6 +47,7 @@ class HeartbeatDesk:
         self._outcomes = outcomes
         self._reads = reads
         self._doubts = LogDoubts()
+        self._codes = codes
         self._gaps = HeartbeatGaps(context.config.controller_id)
 
     def broker(self, waiter: Waiter) -> list[Effect]:
@@ -53,7 +57,7 @@ class HeartbeatDesk:
         if FORWARDED_FOR in waiter.request.ext:
             return self._relayed(waiter, beat)
         host = host_of(waiter.peer)
-        if self._is_strange(beat, host):
+        if self._is_strange(beat, waiter.request, host):
             return self._taken(waiter)
         effects = self._gap(beat)
         returned = context.liveness.heard(beat, waiter.conn_id, context.now_ms, host=host)
@@ -76,19 +80,23 @@ class HeartbeatDesk:
     def _taken(waiter: Waiter) -> list[Effect]:
         return waiter.answer(waiter.request.reply(0, remark="Received broker heartbeat success"))
 
-    def _is_strange(self, beat: Heartbeat, host: str) -> bool:
+    def _is_strange(self, beat: Heartbeat, request: RemotingCommand, host: str) -> bool:
         """True when another process than the registered one speaks under that id: it counts for nothing.
 
-        A replica of ours is known by its incarnation, which counts once it registered. A Java broker tells none: while it is
+        A replica of ours is known by its check code and its incarnation, which counts once it registered. A Java broker tells none: while it is
         heard, only its own host and the one it was heard from last speak for it (it may be behind an address translation).
         """
         context = self._context
         cluster, name, broker_id = beat.key
         broker_set = context.state.live_set(name)
         replica = broker_set.replica(broker_id) if broker_set is not None and broker_set.cluster_name == cluster else None
-        if replica is None or not replica.is_registered:
+        if replica is None:
             return False
-        if replica.incarnation is not None:
+        if self._codes.doubt(name, broker_id, request, host) is not None:
+            strange = True
+        elif not replica.is_registered:
+            return False
+        elif replica.incarnation is not None:
             strange = beat.incarnation != replica.incarnation
         else:
             pulse = context.liveness.pulse(beat.key)
@@ -103,7 +111,7 @@ class HeartbeatDesk:
         if not context.is_active:
             return waiter.answer(responses.not_leader(waiter.request))
         pulse = context.liveness.pulse(beat.key)
-        if self._is_strange(beat, ""):
+        if self._is_strange(beat, waiter.request, ""):
             return waiter.answer(waiter.request.reply(0, {HEARD: RELAYED}))
         effects = self._doubt(beat)
         if pulse is not None and pulse.is_heard_here(context.now_ms):

@@ -105,8 +105,11 @@ class Metrics:
         self.notices_dropped = 0
         """Role notices for which there was no room even to wait."""
         self.strange_peer_words = 0
-        self.strange_heartbeats = 0
         """Heartbeats in the name of controllers that are not configured here, or with offsets that cannot be."""
+        self.strange_heartbeats = 0
+        """Heartbeats in the name of a registered replica that are not its own."""
+        self.strange_requests = 0
+        """Requests of replicas (1001, 1002, 1003) refused because who sent them does not know the check code."""
         self.unrecorded_refusals = 0
         """Requests about unknown sets, refused by the rules without a record: too many were recorded."""
         self.rate_limited = 0

@@ -107,6 +107,7 @@ class _Page(Collector):
         yield CounterMetricFamily("regent_role_notices_deferred", "Role notices that waited: too many connections were being made", counted.notices_deferred)
         yield CounterMetricFamily("regent_role_notices_dropped", "Role notices for which there was no room even to wait; brokers poll", counted.notices_dropped)
         yield CounterMetricFamily("regent_strange_heartbeats", "Brokers' heartbeats ignored: of another process than the registered one", counted.strange_heartbeats)
+        yield CounterMetricFamily("regent_strange_requests", "Requests in a replica's name refused: without its check code, or with another one", counted.strange_requests)
         yield CounterMetricFamily("regent_strange_peer_words", "Controllers' heartbeats ignored: of strangers, or with offsets that cannot be", counted.strange_peer_words)
         yield CounterMetricFamily("regent_fold_seconds", "Time spent deciding and applying records", counted.fold_ns / 1e9)
 

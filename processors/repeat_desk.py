@@ -2,6 +2,7 @@
 
 Responsible for: answering a repeated request, refused or without effect, from memory once a read barrier has shown
 that nothing has changed, and holding every set to its rate (setting `commandsPerSetPerSecond`, for each request code).
+Whoever is not the replica that it speaks for is turned away before (`code_desk`).
 Refuses to know: why a request was refused, and the controller's own commands: those are paced where they are made.
 """
 
@@ -12,6 +13,7 @@ from brokers.remoting.command import RemotingCommand
 from events.commands import RegisterBroker
 from events.outcomes import Outcome
 from processors import gateway, responses, settings_in_force
+from processors.code_desk import CodeDesk
 from processors.command_desk import CommandDesk
 from processors.core_context import CoreContext
 from processors.effects import Effect
@@ -34,18 +36,22 @@ class RepeatDesk:
     """Stands before the command desk, at the active controller."""
 
     def __init__(
-        self, context: CoreContext, commands: CommandDesk, reads: ReadDesk, strangers: StrangerDesk
+        self, context: CoreContext, commands: CommandDesk, reads: ReadDesk, strangers: StrangerDesk, codes: CodeDesk
     ) -> None:
         self._context = context
         self._commands = commands
         self._reads = reads
         self._strangers = strangers
+        self.codes = codes
         self._memory = RefusalMemory()
         self._of_strangers = RefusalMemory(STRANGERS_KEPT)
         self._rates = RateLimit()
 
     def request(self, waiter: Waiter) -> list[Effect]:
         """A request that becomes a command, unless what would come of it is known. Raises BadRequest."""
+        refused = self.codes.refused(waiter)
+        if refused is not None:
+            return refused
         if self._remembered(waiter.request) is not None:
             return self._reads.when_current(waiter, self._again)
         return self._append(waiter)

@@ -31,7 +31,7 @@ async def broker(tmp_path: Path, controller: ScriptedController) -> AsyncIterato
 
 async def test_a_fresh_broker_gets_its_id_and_becomes_master(broker: BrokerProcess, controller: ScriptedController, tmp_path: Path) -> None:
     assert controller.heard_codes()[:4] == [1012, 1013, 1003, 1002]
-    assert (tmp_path / "store" / "brokerIdentity").read_text() == "regent#broker-a#1"
+    assert (tmp_path / "store" / "brokerIdentity").read_text() == f"regent#broker-a#1#{controller.codes[1]}"
     assert not (tmp_path / "store" / "brokerIdentity-temp").exists()
     assert (tmp_path / "store" / "epochFileCheckpoint").read_text().splitlines()[2:] == ["1-0"]
 

@@ -142,7 +142,7 @@ class Replica(Program):
     def identity(self) -> tuple[str, str, int] | None:
         """(cluster, set, id) as its identity file has it, None before it is written."""
         try:
-            cluster, name, broker_id = (self.store / "brokerIdentity").read_text(encoding="utf-8").strip().split("#")
+            cluster, name, broker_id = (self.store / "brokerIdentity").read_text(encoding="utf-8").strip().split("#")[:3]
         except (OSError, ValueError):
             return None
         return cluster, name, int(broker_id)

@@ -8,12 +8,13 @@ Refuses to know: what an answer means for the replica.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
 from brokers import controller_messages as messages
 from brokers import registration as reg
-from brokers.membership import CODES_UNKNOWN, CODES_UNREGISTERED, WAIT_MAX_MS, WAIT_MIN_MS
+from brokers.membership import CODES_UNREGISTERED, WAIT_MAX_MS, WAIT_MIN_MS
 from brokers.remoting.codes import ResponseCode
 from brokers.remoting.command import RemotingCommand
 from brokers.replica.effects import ProposeSyncSet
@@ -165,7 +166,7 @@ class MembershipShell:
         match effect:
             case reg.AskNextBrokerId():
                 self._controllers.ask(messages.next_broker_id(self.me), lambda answer: self._drive(one.next_id_answered(
-                    _settled(answer), None if answer is None else messages.read_next_broker_id(answer), self.world.wall_ms
+                    messages.settled_code(answer), None if answer is None else messages.read_next_broker_id(answer), self.world.wall_ms
                 )))  # fmt: skip
             case reg.WriteTemp(temp):
                 self.disk.temp_identity = temp
@@ -174,7 +175,7 @@ class MembershipShell:
                 self.disk.temp_identity = None
             case reg.ApplyBrokerId(broker_id, check_code, name):
                 request = messages.apply_broker_id(self.me, broker_id, check_code, name)
-                self._controllers.ask(request, lambda answer: self._drive(one.apply_answered(_settled(answer))))
+                self._controllers.ask(request, lambda answer: self._drive(one.apply_answered(messages.settled_code(answer))))
             case reg.WriteIdentity(identity):
                 self.disk.identity = identity
                 self._drive(one.identity_written(True))
@@ -188,6 +189,7 @@ class MembershipShell:
     def _register(self, broker_id: int, name: str) -> None:
         if self.broker_id is None:
             self.broker_id = broker_id
+            self.me = replace(self.me, check_code=self._registration.check_code)
             self.node.identity_known(broker_id)
         clean = self.node.core is not None and self.node.core.clean
         request = messages.register_broker(
@@ -196,7 +198,7 @@ class MembershipShell:
         self._controllers.ask(request, self._register_answered)
 
     def _register_answered(self, answer: RemotingCommand | None) -> None:
-        effects = self._registration.register_answered(_settled(answer))
+        effects = self._registration.register_answered(messages.settled_code(answer))
         if answer is not None and answer.code == ResponseCode.SUCCESS:
             self.registered, self._reregistering = True, False
             self.beat()
@@ -249,7 +251,7 @@ class MembershipShell:
                 self._register_again()
             known = (None, None, None) if told is None else (told.members, told.set_epoch, told.master_epoch)
             self.node.step(
-                lambda core: core.on_alter_result(effect.token, _settled(answer), *known, self.world.now_ms)
+                lambda core: core.on_alter_result(effect.token, messages.settled_code(answer), *known, self.world.now_ms)
             )
 
         self._controllers.ask(request, answered)
@@ -263,8 +265,3 @@ class MembershipShell:
         if self.broker_id is None or not self.registered:
             return None
         return messages.heartbeat(self.me, self.broker_id, self.node.position(), HEARTBEAT_TIMEOUT_MS, PRIORITY)
-
-
-def _settled(answer: RemotingCommand | None) -> int | None:
-    """The code of an answer that settles its command; None when the outcome is open."""
-    return None if answer is None or answer.code in CODES_UNKNOWN else answer.code

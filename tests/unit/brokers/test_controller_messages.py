@@ -1,6 +1,7 @@
 """What brokers and controllers say to each other: Java's fields, ours beside them."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -29,6 +30,16 @@ def test_requests_carry_their_command_ids() -> None:
     assert [each.code for each in made] == [1013, 1003, 1002, 1001] and {each.ext["regentCommandId"] for each in made} == {"id"}
     assert made[1].ext["regentClean"] == "false" and made[1].ext["regentLastEpoch"] == "-1"
     assert json.loads(made[3].body) == {"syncStateSet": [1, 3], "syncStateSetEpoch": 4} and made[3].ext["masterEpoch"] == "5"
+
+
+def test_what_a_broker_says_of_itself_carries_its_check_code_once_it_has_one() -> None:
+    position = LogPosition(3, 100, 90)
+    for me, told in ((ME, None), (replace(ME, check_code="h:1;5;ab"), "h:1;5;ab")):
+        made = [
+            messages.heartbeat(me, 2, position, 1, 0), messages.register_broker(me, 2, position, True, "id", 9),
+            messages.elect_master(me, 2, "id", 9), messages.alter_sync_state_set(me, 2, (1, 3), 4, 5, "id", 9),
+        ]  # fmt: skip
+        assert [request.ext.get("regentCheckCode") for request in made] == [told] * 4
 
 
 def test_a_poll_says_which_start_asks() -> None:

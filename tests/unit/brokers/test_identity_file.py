@@ -31,7 +31,16 @@ def test_missing_files_are_no_identity(tmp_path: Path) -> None:
     files.delete_temp()
 
 
-@pytest.mark.parametrize("content", [b"", b"c#b", b"c#b#0", b"c#b#x", b"c#b#1#2", b"\xff#b#1", b"c##1", b"c#b#" + b"1" * 5000])
+def test_the_check_code_is_a_fourth_field_and_a_file_without_it_stays_valid(tmp_path: Path) -> None:
+    files = IdentityFiles(tmp_path)
+    files.write_identity(TempIdentity("c", "b", 3, "h:1;99;ab").granted())
+    assert (tmp_path / "brokerIdentity").read_text() == "c#b#3#h:1;99;ab"
+    assert files.read_identity() == Identity("c", "b", 3, "h:1;99;ab")
+    (tmp_path / "brokerIdentity").write_text("c#b#3\n")
+    assert files.read_identity() == Identity("c", "b", 3)
+
+
+@pytest.mark.parametrize("content", [b"", b"c#b", b"c#b#0", b"c#b#x", b"c#b#1#2", b"c#b#1#", b"c#b#1#h:1;2#3", b"\xff#b#1", b"c##1", b"c#b#" + b"1" * 5000])
 def test_a_torn_identity_is_refused(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "brokerIdentity").write_bytes(content)
     with pytest.raises(IdentityFileError):

@@ -65,6 +65,19 @@ async def test_a_known_broker_only_registers(tmp_path: Path, controller: Scripte
     await broker.membership.close()
 
 
+async def test_a_broker_proves_itself_with_the_code_that_it_got_its_id_with_after_a_restart_too(
+    tmp_path: Path, controller: ScriptedController
+) -> None:
+    for _ in range(2):
+        broker = Broker(tmp_path, controller)
+        await broker.membership.register()
+        await until(lambda: {904, 1003} <= {request.code for request in controller.heard}, "it spoke")
+        told = {request.ext.get("regentCheckCode") for request in controller.heard if request.code in (904, 1003)}
+        assert told == {controller.codes[1]}
+        controller.heard.clear()
+        await broker.membership.close()
+
+
 async def test_a_learner_asks_who_leads_and_never_to_lead(tmp_path: Path, controller: ScriptedController) -> None:
     learner = Broker(tmp_path, controller, asks_for_elections=False)
     await learner.membership.register()

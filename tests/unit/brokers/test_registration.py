@@ -10,7 +10,7 @@ from brokers.registration import (
 )  # fmt: skip
 
 TEMP = TempIdentity("c", "b", 2, "h:1;1000")
-IDENTITY = Identity("c", "b", 2)
+IDENTITY = Identity("c", "b", 2, TEMP.register_check_code)
 
 
 def fresh() -> Registration:
@@ -26,12 +26,25 @@ def with_temp() -> Registration:
 def test_a_first_start_asks_for_an_id_writes_applies_and_registers() -> None:
     registration = fresh()
     assert registration.start(None, None) == (AskNextBrokerId(),)
-    assert registration.next_id_answered(0, 2, 1000) == (WriteTemp(TEMP),)
-    assert registration.temp_written(True) == (ApplyBrokerId(2, "h:1;1000", f"{1:032x}"),)
-    assert registration.apply_answered(0) == (WriteIdentity(IDENTITY, retried=False),)
+    code = f"h:1;1000;{1:032x}"
+    assert registration.next_id_answered(0, 2, 1000) == (WriteTemp(TempIdentity("c", "b", 2, code)),)
+    assert registration.temp_written(True) == (ApplyBrokerId(2, code, f"{1:032x}"),)
+    assert registration.apply_answered(0) == (WriteIdentity(Identity("c", "b", 2, code), retried=False),)
     assert registration.identity_written(True) == (DeleteTemp(), RegisterBroker(2, f"{2:032x}"))
     assert registration.register_answered(0) == (Registered(2),)
-    assert registration.state is RegisterState.REGISTERED
+    assert registration.state is RegisterState.REGISTERED and registration.check_code == code
+
+
+def test_another_applicant_has_another_code_whatever_the_address_and_the_time() -> None:
+    codes = set()
+    for seed in (1, 2):
+        registration = Registration("c", "b", "h:1", (f"{number:032x}" for number in itertools.count(seed)))
+        registration.start(None, None)
+        registration.next_id_answered(0, 2, 1000)
+        (asked,) = registration.temp_written(True)
+        assert isinstance(asked, ApplyBrokerId)
+        codes.add(asked.register_check_code)
+    assert len(codes) == 2
 
 
 @pytest.mark.parametrize(("code", "next_id"), [(None, None), (1, None), (2007, None), (0, None)])

@@ -73,6 +73,7 @@ def test_ours_are_named_regent() -> None:
         "regent_rate_limited_total": 0, "regent_unrecorded_refusals_total": 0,
             "regent_strange_peer_words_total": 0,
             "regent_strange_heartbeats_total": 0,
+            "regent_strange_requests_total": 0,
             "regent_role_notices_undelivered_total": 0, "regent_role_notices_deferred_total": 0, "regent_role_notices_dropped_total": 0,
             "regent_fold_seconds_total": 0.0015,
     }  # fmt: skip
