@@ -133,13 +133,15 @@ def metadata() -> RemotingCommand:
 
 def alter_sync_state_set(
     me: Introduction, broker_id: int, members: Iterable[int], base_set_epoch: int, master_epoch: int, command_id: str,
-    wall_ms: int,
+    wall_ms: int, lost_members: Iterable[int] = (),
 ) -> RemotingCommand:  # fmt: skip
-    """1001: the wanted set, and the epoch of the set it is based on."""
+    """1001: the wanted set, and the epoch of the set it is based on. `lost_members`: proven to hold less than they acknowledged."""
     ext = {
         "brokerName": me.broker_name, "masterBrokerId": str(broker_id), "masterEpoch": str(master_epoch),
         "invokeTime": str(wall_ms), "regentCommandId": command_id,
     } | me.proof()  # fmt: skip
+    if lost := ",".join(map(str, sorted(lost_members))):
+        ext["regentLostMembers"] = lost
     body = fastjson.dumps({"syncStateSet": sorted(members), "syncStateSetEpoch": base_set_epoch})
     return RemotingCommand.request(RequestCode.CONTROLLER_ALTER_SYNC_STATE_SET, ext, body)
 

@@ -243,7 +243,7 @@ class Membership:
         assert self.broker_id is not None
         request = messages.alter_sync_state_set(
             self.me, self.broker_id, effect.members, effect.base_set_epoch, effect.master_epoch, command_id,
-            self._clock.wall_ms(),
+            self._clock.wall_ms(), effect.lost_members,
         )  # fmt: skip
         answer = await self._ask(request)
         if answer is None:

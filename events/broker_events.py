@@ -277,12 +277,23 @@ class TableEntriesLeftOut(Struct, frozen=True, gc=False):
     names: tuple[str, ...]
 
 
+class LossNoticed(Struct, frozen=True, gc=False):
+    """A replica holds less than it acknowledged."""
+
+    header: BrokerEventHeader
+    lost_broker_id: int
+    claimed_epoch: int
+    claimed_offset: int
+    acknowledged_offset: int
+    why: str
+
+
 BrokerEvent = (
     BrokerStarted | BrokerStopped | RoleChanged | EpochAppended | FirstMessageAcknowledged | LogTruncated | HaLinkUp
     | HaLinkDown | HandshakeResult | SlaveCaughtUp | SlaveFellBehind | ConfirmCrossedEpoch | SyncStateSetProposed
     | SyncStateSetAccepted | SyncStateSetRefused | IdentityWritten | StoreRecovered | RequestsForwarded
     | RecordRefused | RecordRepaired | LogTrimmed | DiskFull | DiskWritable | HandOverBegun | HandOverCompleted
-    | HandOverRefused | HeartbeatGap | TableEntriesLeftOut
+    | HandOverRefused | HeartbeatGap | TableEntriesLeftOut | LossNoticed
 )  # fmt: skip
 
 BROKER_EVENTS: tuple[type, ...] = get_args(BrokerEvent)

@@ -95,6 +95,7 @@ class MasterLink:
         self.peer = ""  # the address at the other end, where the shell knows it
         self.learner = False
         self.acked: int | None = None
+        self.claimed: int | None = None  # what its first acknowledgement said, also one that ended the link
         self.next_offset = -1
         self.flow = FlowMeter()
         self.blocked = False  # the shell's queue for this link is full
@@ -159,6 +160,7 @@ class MasterLink:
             raise ProtocolError("acknowledgement before the handshake")
         first = self.acked is None
         if first:
+            self.claimed = offset
             self.next_offset = self._first_offset = self._start_offset(offset, log)
         elif not self.acked <= offset <= self.next_offset:  # type: ignore[operator]
             raise ProtocolError(f"ack {offset} outside of {self.acked} to {self.next_offset}")

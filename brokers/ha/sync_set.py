@@ -18,6 +18,8 @@ class Proposal:
     token: int
     members: frozenset[int]
     base_set_epoch: int
+    lost: frozenset[int] = frozenset()
+    """Who is proven to hold less than it acknowledged: none of the members."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +77,7 @@ class SyncSet:
         self.set_epoch = set_epoch
         self.proposal: Proposal | None = None
         self.linked_once: set[int] = set()  # members seen on a link of this mastership
+        self.went_back: set[int] = set()  # replicas that lost data (S15), until the controller knows
         self._min_in_sync = min_in_sync
         self._timers = timers
         self._began_ms = now_ms
@@ -117,9 +120,12 @@ class SyncSet:
         Never wants fewer than `min_in_sync` members by leaving: below it nothing may be acknowledged
         anyway, and a member that keeps its place can still be elected. A joiner that was refused is proposed
         alone, so that nobody else's leaving or joining waits for it (S16).
+        Who lost data must not be elected: it leaves before anything else, also below `min_in_sync` (S15).
         """
         if self.proposal is not None:
             return None
+        if self.went_back:
+            return self.confirmed - self.went_back
         joining = {
             broker_id
             for broker_id, slave in slaves.items()
@@ -144,9 +150,11 @@ class SyncSet:
         return slave.acked >= max(confirm_offset, epoch_start, 0)
 
     def _lost(self, member: int, slaves: Mapping[int, SlaveFacts], now_ms: int) -> bool:
-        """Link down, or bytes left waiting for too long (S4)."""
+        """Link down, bytes left waiting for too long (S4), or data lost."""
         if member == self.own_id:
             return False
+        if member in self.went_back:
+            return True
         slave = slaves.get(member)
         if slave is not None:
             return slave.waiting_ms > self._timers.ack_wait_shrink_ms
@@ -157,8 +165,16 @@ class SyncSet:
 
     def propose(self, token: int, members: frozenset[int]) -> Proposal:
         assert self.proposal is None and self.own_id in members
-        self.proposal = Proposal(token, members, self.set_epoch)
+        self.proposal = Proposal(token, members, self.set_epoch, frozenset(self.went_back))
         return self.proposal
+
+    def lose(self, broker_id: int) -> None:
+        """It holds less than it acknowledged: it counts for nothing until the controller took it out."""
+        self.went_back.add(broker_id)
+
+    def _told_of_losses(self, proposal: Proposal) -> None:
+        """The controller decided this very proposal: only who is still a member has to be named again."""
+        self.went_back -= proposal.lost - self.confirmed
 
     def is_as_proposed(self, members: Iterable[int], set_epoch: int) -> bool:
         """The set that accepting the open proposal yields, and nothing that came in between."""
@@ -175,19 +191,25 @@ class SyncSet:
         """
         if set_epoch <= self.set_epoch:
             return False
+        own = self.is_as_proposed(members, set_epoch)
         self.confirmed, self.set_epoch = frozenset(members) | {self.own_id}, set_epoch
         if self.proposal and set_epoch > self.proposal.base_set_epoch:
+            if own:
+                self._told_of_losses(self.proposal)
             self.proposal = None
         for member in self.confirmed:
             self._held_back.pop(member, None)
         return True
 
-    def refused(self, token: int, unfit_at_ms: int | None = None) -> None:
+    def refused(self, token: int, unfit_at_ms: int | None = None, *, outdated: bool = False) -> None:
         """A definite refusal of this very proposal: it will never be accepted. `unfit_at_ms`: the time now, when perhaps
-        who was to join is to blame (unknown to the controller, not alive for it); of several each is tried alone next."""
+        who was to join is to blame (unknown to the controller, not alive for it); of several each is tried alone next.
+        `outdated`: for its base alone, so nothing was said of what it names."""
         proposal = self.proposal
         if proposal is None or proposal.token != token:
             return
+        if not outdated:
+            self._told_of_losses(proposal)
         self.proposal = None
         joiners = proposal.members - self.confirmed
         for joiner in () if unfit_at_ms is None else joiners:

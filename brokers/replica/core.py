@@ -228,6 +228,12 @@ class ReplicaCore:
         self._now_ms = now_ms
         return self._roles.cut_done(ok, end_offset, now_ms)
 
+    def record_found(self, broker_id: int, offset: int, found: bool, now_ms: int) -> list[Effect]:
+        """Answer to FindRecord."""
+        self._now_ms = now_ms
+        master = self._roles.master
+        return [] if master is None else master.record_found(broker_id, offset, found, now_ms)
+
     def storage_failed(self, reason: str, end_offset: int, now_ms: int) -> list[Effect]:
         """The disk refused an effect; the log really ends at `end_offset`. Nothing here can be
         vouched for until it has caught up (S5)."""

@@ -6,21 +6,17 @@ reached (hooks).
 
 How a broker is put together from it:
 
-    epoch_file = EpochFile(root / "epochFileCheckpoint")
-    epochs, seen = epoch_file.load()
+    epoch_file = EpochFile(root / "epochFileCheckpoint"); epochs, seen = epoch_file.load()
     core = ReplicaCore(config, broker_id=..., incarnation=..., clean=... and not epoch_file.from_backup,
                        epochs=epochs, epoch_seen=seen, log_end=store.log_end, log_min=store.log_min,
                        confirm_offset=store.confirm_offset)
-    driver = ReplicaDriver(core, store, epoch_file, ReplicaHooks(...))
-    driver.listen("127.0.0.1", 10912); driver.start()
+    driver = ReplicaDriver(core, store, epoch_file, ReplicaHooks(...)); driver.listen("127.0.0.1", 10912); driver.start()
     driver.notice(RoleNotice(...))                      # from every answer and 1008 of the controller
 
     # a send, without an await between the first two lines:
     if refusal := driver.can_accept_writes(): ...       # answer code 1, nothing was written
     result = store.put(message, now); driver.log_grew(result.end_offset)
     outcome = await driver.wait_confirmed(result.end_offset, timeout_ms)   # CONFIRMED -> code 0, else 12
-
-    await driver.stop()
 """
 
 from __future__ import annotations
@@ -43,7 +39,7 @@ from brokers.replica.ha_address import Word
 from brokers.replica.ha_status import HaStatus
 from brokers.replica.hooks import AlterResult, BrokerTeller, ReplicaHooks
 from brokers.replica.roles import RoleNotice
-from brokers.replica.store_port import ReplicaStore, cut
+from brokers.replica.store_port import ReplicaStore, cut, has_record
 from brokers.replica.waiters import Confirmation, ConfirmWaiters
 
 __all__ = ["AlterResult", "Confirmation", "ReplicaDriver", "ReplicaHooks"]
@@ -137,8 +133,8 @@ class ReplicaDriver:
         self._grown_to = end_offset
 
     async def wait_confirmed(self, end_offset: int, timeout_ms: int) -> Confirmation:
-        """Until everything below `end_offset` is confirmed. Only CONFIRMED is success; the others mean
-        unknown: the bytes are in this log and may be confirmed later, or be cut."""
+        """Until everything below it is confirmed. Only CONFIRMED is success; the others mean unknown: the bytes are in
+        this log and may be confirmed later, or be cut."""
         return await self.confirmation(end_offset, timeout_ms)
 
     def confirmation(self, end_offset: int, timeout_ms: int) -> asyncio.Future[Confirmation]:
@@ -252,6 +248,9 @@ class ReplicaDriver:
                 self._epoch_file.save(EpochHistory(entries), epoch_seen, none_of_seen)
             case fx.TruncateLog() | fx.CutIncompleteTail():
                 return self._cut(effect)
+            case fx.FindRecord(broker_id, offset):
+                found = has_record(self._store, effect, self.core.config.file_bytes)
+                return self.core.record_found(broker_id, offset, found, self._clock_ms())
             case fx.CloseLink(link_id, reason):
                 logger.info("HA link %d closed: %s", link_id, reason)
                 self._transport.close_link(link_id)

@@ -71,6 +71,16 @@ class CutIncompleteTail:
 
 
 @dataclass(frozen=True, slots=True)
+class FindRecord:
+    """Whether the log has a whole record between `offset`, where a slave's log ends, and `below`, which that slave
+    acknowledged; answered by `record_found`. Found too when the log has nothing readable there."""
+
+    broker_id: int
+    offset: int
+    below: int
+
+
+@dataclass(frozen=True, slots=True)
 class FlushLog:
     """Begin to make durable what is written, beside everything else; nothing waits for it, nothing is promised on it.
     Where a master is gone, what this log holds may be the last copy."""
@@ -102,6 +112,7 @@ class ProposeSyncSet:
     members: tuple[int, ...]
     base_set_epoch: int
     master_epoch: int
+    lost_members: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,6 +167,7 @@ Effect = (
     | AppendRaw
     | TruncateLog
     | CutIncompleteTail
+    | FindRecord
     | FlushLog
     | WriteEpochs
     | ConfirmMoved

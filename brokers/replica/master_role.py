@@ -13,17 +13,13 @@ from brokers.ha.frames import ProtocolError
 from brokers.ha.master_link import MasterLink, SlaveIntroduced
 from brokers.ha.sync_set import SlaveFacts, SyncSet, count_mode_candidate
 from brokers.replica.admission import Admission, keeps_its_place
+from brokers.replica.alter_codes import CODE_ACCEPTED, CODES_DEFINITE, CODES_OF_STATE, CODES_OUTDATED, refuses_for_good
 from brokers.replica.config import ReplicaConfig
-from brokers.replica.effects import (
-    AskController, CloseLink, Effect, ProposeSyncSet, ReportEvent, SendBytes, SendRange,
-)  # fmt: skip
+from brokers.replica.effects import AskController, CloseLink, Effect, ProposeSyncSet, ReportEvent, SendBytes, SendRange
+from brokers.replica.loss_watch import LossWatch
+from brokers.replica.progress import Progress
 from brokers.replica.replica_log import ReplicaLog
 
-CODE_ACCEPTED = 0
-# Refusals decided by the fold on this very command: it will never be accepted (controller.md 10.6).
-CODES_DEFINITE = frozenset({2003, 2006})
-# Refusals that leave open whether an earlier attempt was accepted, unless the set epoch is told.
-CODES_OF_STATE = frozenset({2000, 2001, 2002, 2013})
 LINKED_ONCE_MAX = 1_024
 
 
@@ -47,7 +43,7 @@ class MasterRole:
         self._propose_after_ms = now_ms
         self._retry_at_ms: int | None = None
         self._first_acknowledged = False
-        self._keeping_up: set[int] = set()
+        self._progress, self._losses = Progress(config.ack_wait_shrink_ms), LossWatch()
         self._unjoined: set[int] = set()
         self._admission = admission or Admission()
         self._ask_at_ms = now_ms
@@ -70,11 +66,12 @@ class MasterRole:
             for event in link.receive_data(data, self._log.view(), now_ms=now_ms):
                 if isinstance(event, SlaveIntroduced):
                     effects += self._introduced(link_id, event, now_ms)
-            effects += self._reckon(now_ms)
+            effects += self._weigh(link) + self._reckon(now_ms)
             effects += self._pump(link_id, now_ms) if link_id in self.links else []
         except ProtocolError as error:
-            last_word: list[Effect] = [SendBytes(link_id, error.last_word)] if error.last_word else []
-            return effects + last_word + self.drop(link_id, str(error)) + self._reckon(now_ms)
+            effects += self._weigh(link)
+            effects += [SendBytes(link_id, error.last_word)] if error.last_word else []
+            return effects + self.drop(link_id, str(error)) + self._reckon(now_ms)
         return effects
 
     def _introduced(self, link_id: int, slave: SlaveIntroduced, now_ms: int) -> list[Effect]:
@@ -96,6 +93,28 @@ class MasterRole:
             self.sync.linked_once.add(slave.broker_id)
         up = {"peer_broker_id": slave.broker_id, "direction": "inbound"}
         return [*effects, SendBytes(link_id, slave.reply), ReportEvent("HaLinkUp", up)]
+
+    def _weigh(self, link: MasterLink) -> list[Effect]:
+        """A slave's first word of where its log ends: whoever had more has lost data (S15). In count mode a member need not
+        hold what is confirmed."""
+        offset, broker_id, link.claimed = link.claimed, link.peer_id, None
+        if offset is None or broker_id is None or broker_id in self.sync.went_back:
+            return []
+        is_holder = self._mode.all_ack and broker_id in self.sync.confirmed
+        return self._losses.claims(broker_id, offset, self._log.confirm_offset if is_holder else 0)
+
+    def record_found(self, broker_id: int, offset: int, found: bool, now_ms: int) -> list[Effect]:
+        """Answer to FindRecord."""
+        entry = self._log.epochs.find(offset - 1) if offset else None
+        told = self._losses.settled(broker_id, offset, found, -1 if entry is None else entry.epoch)
+        if told:
+            self.sync.lose(broker_id)
+        return told + self._reckon(now_ms)
+
+    def _counted(self, link: MasterLink) -> int:
+        """Up to where its acknowledgement counts, -1: for nothing."""
+        unproven = link.peer_id in self.sync.went_back or link.peer_id in self._losses.in_doubt
+        return -1 if link.acked is None or unproven else link.acked
 
     def _ask_who(self, now_ms: int) -> list[Effect]:
         """Somebody may have registered a moment ago."""
@@ -124,7 +143,8 @@ class MasterRole:
         link = self.links.pop(link_id, None)
         if link is None or link.peer_id is None:
             return []
-        self._keeping_up.discard(link.peer_id)
+        self._progress.link_ended(link.peer_id)
+        self._losses.link_ended(link.peer_id, link.acked)
         down = {"peer_broker_id": link.peer_id, "direction": "inbound", "reason": reason}
         return [ReportEvent("HaLinkDown", down)]
 
@@ -164,7 +184,7 @@ class MasterRole:
 
     def _confirm(self) -> list[Effect]:
         acked = {
-            one.peer_id: one.acked for one in self.links.values() if one.peer_id is not None and one.acked is not None
+            one.peer_id: offset for one in self.links.values() if one.peer_id is not None and (offset := self._counted(one)) >= 0
         }
         end = self._log.end_offset
         if self._mode.all_ack:
@@ -184,7 +204,7 @@ class MasterRole:
 
     def _slaves(self, now_ms: int) -> dict[int, SlaveFacts]:
         return {
-            link.peer_id: SlaveFacts(-1 if link.acked is None else link.acked, link.waiting_ms(now_ms=now_ms), link.learner)
+            link.peer_id: SlaveFacts(self._counted(link), link.waiting_ms(now_ms=now_ms), link.learner)
             for link in self.links.values()
             if link.peer_id is not None
         }
@@ -204,7 +224,8 @@ class MasterRole:
         proposal = self.sync.proposal
         assert proposal is not None
         members = tuple(sorted(proposal.members))
-        return ProposeSyncSet(proposal.token, members, proposal.base_set_epoch, self.epoch)
+        lost = tuple(sorted(proposal.lost))
+        return ProposeSyncSet(proposal.token, members, proposal.base_set_epoch, self.epoch, lost)
 
     def _set_event(self, kind: str, members: Iterable[int], new_epoch: int, code: int) -> ReportEvent:
         base = self.sync.proposal.base_set_epoch if self.sync.proposal else self.sync.set_epoch
@@ -237,9 +258,9 @@ class MasterRole:
             if code == CODE_ACCEPTED and set_epoch is not None:
                 members = proposal.members if members is None else members
                 effects.append(self._set_event("SyncStateSetAccepted", members, set_epoch, code))
-            elif code is not None and self._refuses_for_good(code, members, set_epoch):
+            elif code is not None and refuses_for_good(code, proposal.base_set_epoch, members, set_epoch):
                 effects.append(self._set_event("SyncStateSetRefused", proposal.members, set_epoch or -1, code))
-                self.sync.refused(token, now_ms if code in CODES_DEFINITE else None)
+                self.sync.refused(token, now_ms if code in CODES_DEFINITE else None, outdated=code in CODES_OUTDATED)
                 self._propose_after_ms = now_ms + self._config.propose_retry_ms
             elif code in CODES_OF_STATE:
                 effects.append(AskController(elect=False))
@@ -247,14 +268,6 @@ class MasterRole:
         if members is not None and set_epoch is not None:
             effects += self._learn(members, set_epoch)
         return effects + self._reckon(now_ms)
-
-    def _refuses_for_good(self, code: int, members: tuple[int, ...] | None, set_epoch: int | None) -> bool:
-        """No attempt of this proposal was or will be accepted, or the set it made is told."""
-        if code in CODES_DEFINITE:
-            return True
-        if code not in CODES_OF_STATE or set_epoch is None or self.sync.proposal is None:
-            return False
-        return set_epoch <= self.sync.proposal.base_set_epoch or members is not None
 
     # -- time -------------------------------------------------------------------------------------
 
@@ -277,21 +290,7 @@ class MasterRole:
         effects: list[Effect] = [SendBytes(link_id, heartbeat)] if heartbeat else []
         if link.held_back:
             effects += self._pump_or_drop(link_id, now_ms)
-        return effects + self._watch_progress(link, now_ms)
-
-    def _watch_progress(self, link: MasterLink, now_ms: int) -> list[Effect]:
-        if link.peer_id is None or link.acked is None:
-            return []
-        waiting_ms = link.waiting_ms(now_ms=now_ms)
-        if link.acked == self._log.end_offset and link.peer_id not in self._keeping_up:
-            self._keeping_up.add(link.peer_id)
-            fields = {"slave_broker_id": link.peer_id, "offset": link.acked}
-            return [ReportEvent("SlaveCaughtUp", fields)]
-        if waiting_ms > self._config.ack_wait_shrink_ms and link.peer_id in self._keeping_up:
-            self._keeping_up.discard(link.peer_id)
-            fields = {"slave_broker_id": link.peer_id, "lag_bytes": self._log.end_offset - link.acked}
-            return [ReportEvent("SlaveFellBehind", fields)]
-        return []
+        return effects + self._progress.watch(link, self._log.end_offset, now_ms)
 
     def forgive(self, stalled_ms: int) -> None:
         """This process stood still: nobody is blamed for that time."""

@@ -11,7 +11,7 @@ from typing import Protocol
 from brokers.ha.transport import FileRangeLike
 from brokers.log.commit_log import LogError
 from brokers.log.scan import LogWalk
-from brokers.replica.effects import CutIncompleteTail, TruncateLog
+from brokers.replica.effects import CutIncompleteTail, FindRecord, TruncateLog
 
 
 class ReplicaStore(Protocol):
@@ -61,6 +61,15 @@ def complete_end(store: ReplicaStore, file_bytes: int) -> int:
     if walk.end < store.log_end and not walk.incomplete:
         raise LogError(f"log cannot be read at {walk.end}: {walk.reason}")
     return walk.end
+
+
+def has_record(store: ReplicaStore, effect: FindRecord, file_bytes: int) -> bool:
+    """Whether a slave whose log ends at `offset` lacks a whole record below `below`. A slave that starts anew cuts a record
+    of which it had only the first bytes, and it may have acknowledged those. Where no record can be read, it is lacking."""
+    if not store.log_min <= effect.offset <= effect.below <= store.log_end:
+        return True
+    walk = LogWalk(store.read_log, effect.offset, effect.below, file_bytes, check_body=False)
+    return next(iter(walk), None) is not None or not (walk.incomplete or walk.end >= effect.below)
 
 
 def _walk_to_end(store: ReplicaStore, file_bytes: int) -> LogWalk:

@@ -242,8 +242,9 @@ class MembershipShell:
         """1001, and what is known of its outcome."""
         assert self.broker_id is not None
         request = messages.alter_sync_state_set(
-            self.me, self.broker_id, effect.members, effect.base_set_epoch, effect.master_epoch, name, self.world.wall_ms
-        )
+            self.me, self.broker_id, effect.members, effect.base_set_epoch, effect.master_epoch, name, self.world.wall_ms,
+            effect.lost_members,
+        )  # fmt: skip
 
         def answered(answer: RemotingCommand | None) -> None:
             told = None if answer is None else messages.read_alter_answer(answer)

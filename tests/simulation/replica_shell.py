@@ -18,7 +18,7 @@ from brokers.replica import effects as fx
 from brokers.replica.core import ReplicaCore
 from brokers.replica.durable_acks import DurableAcks
 from brokers.replica.hooks import command_id
-from brokers.replica.store_port import cut
+from brokers.replica.store_port import cut, has_record
 from brokers.replica.waiters import Confirmation, ConfirmWaiters
 from tests.simulation.blocks import PowerCut
 from tests.simulation.network import End
@@ -235,6 +235,10 @@ class ReplicaShell:
     def _do_CutIncompleteTail(self, effect: fx.CutIncompleteTail | fx.TruncateLog) -> list[fx.Effect]:
         ok, end_offset = cut(self.disk, effect, self.core.config.file_bytes)
         return self.core.truncated(ok, end_offset, self.world.now_ms)
+
+    def _do_FindRecord(self, effect: fx.FindRecord) -> list[fx.Effect]:
+        found = has_record(self.disk, effect, self.core.config.file_bytes)
+        return self.core.record_found(effect.broker_id, effect.offset, found, self.world.now_ms)
 
     def _do_FlushLog(self, effect: fx.FlushLog) -> None:
         end = self.disk.begin_sync(lambda flushed: None)

@@ -237,6 +237,9 @@ class World:
             case fx.CutIncompleteTail():
                 del node.log.data[node.log.end_offset // RECORD_BYTES * RECORD_BYTES :]
                 return node.core.truncated(True, node.log.end_offset, self.now_ms)
+            case fx.FindRecord(broker_id, offset, below):
+                found = offset // RECORD_BYTES < below // RECORD_BYTES
+                return node.core.record_found(broker_id, offset, found, self.now_ms)
             case fx.WriteEpochs(entries, epoch_seen):
                 node.disk_epochs, node.disk_epoch_seen = entries, epoch_seen
             case fx.ProposeSyncSet():

@@ -30,6 +30,8 @@ def test_requests_carry_their_command_ids() -> None:
     assert [each.code for each in made] == [1013, 1003, 1002, 1001] and {each.ext["regentCommandId"] for each in made} == {"id"}
     assert made[1].ext["regentClean"] == "false" and made[1].ext["regentLastEpoch"] == "-1"
     assert json.loads(made[3].body) == {"syncStateSet": [1, 3], "syncStateSetEpoch": 4} and made[3].ext["masterEpoch"] == "5"
+    assert "regentLostMembers" not in made[3].ext
+    assert messages.alter_sync_state_set(ME, 2, (2,), 4, 5, "id", 9, (3, 1)).ext["regentLostMembers"] == "1,3"
 
 
 def test_what_a_broker_says_of_itself_carries_its_check_code_once_it_has_one() -> None:

@@ -229,3 +229,43 @@ def test_who_was_not_refused_joins_beside_those_that_were() -> None:
     sync = sync_set(1, 2)
     refuse(sync, frozenset({1, 2, 3}), 0)
     assert wanted(sync, {2: KEEPS_UP, 3: KEEPS_UP, 5: KEEPS_UP}, 1) == {1, 2, 5}
+
+
+def test_who_lost_data_leaves_before_anything_else_below_the_minimum_too() -> None:
+    sync = sync_set(1, 2)
+    sync.lose(2)
+    assert wanted(sync, {2: KEEPS_UP, 3: KEEPS_UP}, 0) == {1}
+    assert sync.reachable({2: KEEPS_UP}, 0) == 1  # no write may hope for it
+    proposal = sync.propose(1, frozenset({1}))
+    assert proposal.lost == {2} and sync.union == {1, 2}
+    assert sync.learn((1,), 8)
+    assert not sync.went_back
+    assert wanted(sync, {2: KEEPS_UP}, 0) == {1, 2}  # copied anew, it may come back
+
+
+def test_a_lost_member_is_named_until_it_has_left() -> None:
+    sync = sync_set(1, 2)
+    sync.propose(1, frozenset({1, 2, 3}))
+    sync.lose(2)
+    assert wanted(sync, {}, 0) is None  # one proposal at a time
+    sync.learn((1, 2, 3), 8)
+    assert wanted(sync, {}, 0) == {1, 3}
+    sync.propose(2, frozenset({1, 3}))
+    sync.refused(2)
+    assert wanted(sync, {}, 0) == {1, 3} and sync.propose(3, frozenset({1, 3})).lost == {2}
+
+
+def test_a_lost_replica_outside_of_the_set_is_named_once_the_controller_heard_it() -> None:
+    """It may be remembered as one that holds everything."""
+    sync = sync_set(1, 2)
+    sync.lose(3)
+    assert wanted(sync, {2: KEEPS_UP}, 0) == {1, 2}
+    sync.propose(1, frozenset({1, 2}))
+    sync.refused(1, outdated=True)
+    assert sync.went_back == {3}
+    sync.propose(2, frozenset({1, 2}))
+    sync.learn((1,), 8)  # somebody else's change
+    assert sync.went_back == {3}
+    sync.propose(3, frozenset({1}))
+    sync.refused(3)
+    assert not sync.went_back

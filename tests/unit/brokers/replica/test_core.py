@@ -723,3 +723,81 @@ def test_whatever_happens_nothing_confirmed_is_lost(seed: int) -> None:
         assert holders == list(members), f"seed {seed}: {members} but only {holders} hold what was confirmed"
         assert all(one.core.epochs.newest_start <= one.log.end_offset for one in world.nodes.values())
     assert confirmed
+
+
+# -- S15: a loss is noticed ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(16))
+def test_the_master_notices_every_loss_of_a_member_and_nothing_else(seed: int) -> None:
+    """Kills, cut links, records that arrived in part, elections: no false alarm. A store that went back: always told, never
+    counted, whatever is written meanwhile."""
+    rng = random.Random(seed)
+    world, losses = trio(chunk_bytes=7), 0
+    epoch, master = 1, 1
+    for _ in range(30):
+        broker_id = rng.choice([one for one in (1, 2, 3) if one != master])
+        slave, leader = world.nodes[broker_id], world.nodes[master]
+        match rng.randrange(5):
+            case 0:
+                world.write(master, rng.randrange(1, 5), settle=rng.random() < 0.7)
+            case 1:
+                world.advance(rng.choice((50, 300)))
+            case 2:
+                world.write(master, 3, settle=False)
+                for _ in range(rng.randrange(8)):
+                    [world._deliver(link_id) for link_id in list(world.pipes)]
+                _restart(world, broker_id, keeps=slave.log.end_offset)
+                world.notify(broker_id, master, epoch, leader.core.sync_state_set, set_epoch=leader.core.set_epoch)
+                world.advance(600)
+            case 3:
+                epoch, master = epoch + 1, broker_id
+                world.elect(master, epoch, (1, 2, 3))
+            case 4:
+                world.write(master, 2)
+                world.advance(1200)
+                _loses(world, master, broker_id, rng)
+                losses += 1
+        _accept_all(world, master)
+        told = [one["lost_broker_id"] for node in world.nodes.values() for one in node.reported("LossNoticed")]
+        assert len(told) == losses, told
+
+
+def _restart(world: World, broker_id: int, *, keeps: int) -> None:
+    """As a process does that was killed: a record of which only the first bytes are there is cut."""
+    world.crash(broker_id)
+    node = world.nodes[broker_id]
+    del node.log.data[keeps // RECORD_BYTES * RECORD_BYTES :]
+    node.disk_epochs = EpochHistory(node.disk_epochs).truncate_suffix(node.log.end_offset + 1).entries
+    world.restart(broker_id).performed += node.performed
+
+
+def _loses(world: World, master: int, broker_id: int, rng: random.Random) -> None:
+    """An older copy of its store is put back: told, taken out of the set, taken in again when it has copied everything."""
+    leader = world.nodes[master]
+    confirmed = leader.core.confirm_offset
+    _restart(world, broker_id, keeps=rng.randrange(0, confirmed))
+    world.notify(broker_id, master, leader.core.master_epoch, leader.core.sync_state_set, set_epoch=leader.core.set_epoch)
+    world.settle()
+    if not leader.proposals[-1].lost_members:  # it was about to leave because its link was down
+        world.accept(master)
+        world.settle()
+    proposal = leader.proposals[-1]
+    assert proposal.lost_members == (broker_id,) and broker_id not in proposal.members
+    if broker_id in leader.core.sync_state_set:
+        world.write(master, 3)
+        world.advance(100)
+        assert leader.core.confirm_offset == confirmed, "a member that lost data counted"
+    _accept_all(world, master)
+    assert leader.core.confirm_offset == leader.core.log_end and leader.core.sync_state_set == (1, 2, 3)
+
+
+def _accept_all(world: World, master: int) -> None:
+    """The controller accepts whatever the master proposes, until it wants nothing more."""
+    leader, answered = world.nodes[master], set()
+    for _ in range(20):
+        world.settle()
+        world.advance(300)
+        if leader.proposals and leader.proposals[-1].token not in answered:
+            answered.add(leader.proposals[-1].token)
+            world.accept(master)

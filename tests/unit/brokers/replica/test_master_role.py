@@ -117,3 +117,92 @@ def test_the_set_that_this_master_asked_for_leaves_every_link_open() -> None:
     assert proposal is not None
     role.alter_result(proposal.token, 0, tuple(sorted(proposal.members)), proposal.base_set_epoch + 1, 10)
     assert sorted(role.links) == [1, 2, 3]
+
+
+def lose(role: MasterRole, effects: list[fx.Effect], now_ms: int = 0) -> list[fx.Effect]:
+    """Answer the question that a doubt asks: the records are gone."""
+    (question,) = [item for item in effects if isinstance(item, fx.FindRecord)]
+    return role.record_found(question.broker_id, question.offset, True, now_ms)
+
+
+def test_a_member_that_links_below_the_confirm_offset_is_told_of_and_leaves_below_the_minimum() -> None:
+    """S15: its disk was lost, or an older copy of its store put back."""
+    role = master()
+    link(role, 7, 2, 100)
+    assert role._log.confirm_offset == 100
+    role.link_closed(7, "gone", 0)
+    asked = link(role, 8, 2, 60)
+    assert not [item for item in asked if isinstance(item, fx.ProposeSyncSet)]
+    effects = lose(role, asked)
+    (told,) = [item for item in effects if isinstance(item, fx.ReportEvent) and item.kind == "LossNoticed"]
+    assert told.fields == {
+        "lost_broker_id": 2, "claimed_epoch": 4, "claimed_offset": 60, "acknowledged_offset": 100,
+        "why": "below_the_confirm_offset",
+    }  # fmt: skip
+    (proposal,) = [item for item in effects if isinstance(item, fx.ProposeSyncSet)]
+    assert (proposal.members, proposal.lost_members) == ((1,), (2,))
+    assert role.write_refusal(0) is not None
+
+
+def test_a_lost_member_counts_for_nothing_until_it_has_left_and_then_joins_anew() -> None:
+    role = master()
+    link(role, 7, 2, 100)
+    role.link_closed(7, "gone", 0)
+    effects = lose(role, link(role, 8, 2, 60))
+    role.log_grew(120, 0)
+    role.link_data(8, SlaveAck(120).encode(), 0)  # it has copied everything again
+    assert role._log.confirm_offset == 100
+    (proposal,) = [item for item in effects if isinstance(item, fx.ProposeSyncSet)]
+    effects = role.alter_result(proposal.token, 0, (1,), 10, 0)
+    assert role.sync.confirmed == {1} and role._log.confirm_offset == 100  # one alone is below the minimum
+    (joining,) = [item for item in effects if isinstance(item, fx.ProposeSyncSet)]
+    assert (joining.members, joining.lost_members) == ((1, 2), ())
+    role.alter_result(joining.token, 0, (1, 2), 11, 0)
+    assert role._log.confirm_offset == 120
+
+
+def test_in_doubt_nothing_is_counted_and_a_cut_record_is_no_loss() -> None:
+    role = master()
+    link(role, 7, 2, 100)
+    role.link_closed(7, "gone", 0)
+    (question,) = [item for item in link(role, 8, 2, 95) if isinstance(item, fx.FindRecord)]
+    assert (question.broker_id, question.offset, question.below) == (2, 95, 100)
+    role.log_grew(120, 0)
+    role.link_data(8, SlaveAck(120).encode(), 0)
+    assert role._log.confirm_offset == 100
+    role.record_found(2, 95, False, 0)
+    assert role._log.confirm_offset == 120 and role.sync.proposal is None
+
+
+def test_a_wiped_member_is_noticed_although_its_link_is_of_no_use() -> None:
+    """The log begins behind what it holds: the link ends with its first word."""
+    log = ReplicaLog(epochs=EpochHistory.of((4, 50)), end_offset=100, min_offset=50, confirm_offset=80, epoch_seen=4)
+    role = MasterRole(
+        ReplicaConfig(file_bytes=1000), log, broker_id=1, epoch=4, members=(1, 2), set_epoch=9, tokens=count(1), now_ms=0
+    )
+    effects = link(role, 7, 2, 20)
+    assert [item for item in effects if isinstance(item, fx.CloseLink)]
+    (proposal,) = [item for item in lose(role, effects) if isinstance(item, fx.ProposeSyncSet)]
+    assert proposal.lost_members == (2,)
+
+
+def test_who_is_no_member_is_judged_by_what_it_acknowledged_here() -> None:
+    role = master(members=(1, 2))
+    link(role, 7, 2, 100)
+    link(role, 8, 3, 40)
+    role.link_closed(8, "gone", 0)
+    role.learn_set((1, 2), 10, 0)
+    assert not [item for item in link(role, 9, 4, 0) if isinstance(item, fx.FindRecord)]  # new here
+    effects = lose(role, link(role, 10, 3, 20))
+    (proposal,) = [item for item in effects if isinstance(item, fx.ProposeSyncSet)]
+    assert (proposal.members, proposal.lost_members) == ((1, 2), (3,))
+
+
+def test_in_count_mode_a_member_need_not_hold_what_is_confirmed() -> None:
+    config = ReplicaConfig(file_bytes=1000, all_ack=False, in_sync_replicas=2)
+    role = master(members=(1, 2, 3), config=config)
+    link(role, 7, 2, 100)
+    assert role._log.confirm_offset == 100
+    assert not [item for item in link(role, 8, 3, 60) if isinstance(item, fx.FindRecord)]
+    role.link_closed(8, "gone", 0)
+    assert lose(role, link(role, 9, 3, 50))  # but what it acknowledged itself it must have

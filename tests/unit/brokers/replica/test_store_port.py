@@ -10,8 +10,8 @@ from tests.support.replica_process import message
 
 from brokers.log.commit_log import LogError
 from brokers.log.store import MessageStore, StoreConfig
-from brokers.replica.effects import CutIncompleteTail, TruncateLog
-from brokers.replica.store_port import complete_end, cut
+from brokers.replica.effects import CutIncompleteTail, FindRecord, TruncateLog
+from brokers.replica.store_port import complete_end, cut, has_record
 
 FILE_BYTES = 1 << 16
 
@@ -77,3 +77,26 @@ def test_a_log_that_cannot_be_read_in_the_middle_is_not_cut_but_refused(store: M
     store.append_raw(0, bytes(data))
     with pytest.raises(LogError, match="cannot be read at"):
         complete_end(store, FILE_BYTES)
+
+
+def test_a_whole_record_that_a_slave_acknowledged_is_found_and_the_first_bytes_of_one_are_not(store: MessageStore) -> None:
+    marks = ends(store, 3)
+    asked = {
+        (0, marks[0]): True, (0, marks[2]): True, (marks[1], marks[2]): True,
+        (0, marks[0] - 1): False, (marks[1], marks[1] + 4): False, (marks[1], marks[2] - 1): False, (marks[1], marks[1]): False,
+    }  # fmt: skip
+    assert {one: has_record(store, FindRecord(2, *one), FILE_BYTES) for one in asked} == asked
+
+
+def test_where_nothing_can_be_read_a_record_counts_as_gone(store: MessageStore) -> None:
+    """No start of a record, deleted already, or beyond the end: nothing says that the slave has it."""
+    marks = ends(store, 3)
+    for offset, below in ((marks[0] + 1, marks[2]), (-1, marks[0]), (marks[2], marks[2] + 10)):
+        assert has_record(store, FindRecord(2, offset, below), FILE_BYTES)
+
+
+def test_the_blank_end_of_a_file_is_no_record(store: MessageStore) -> None:
+    (end,) = ends(store, 1, b"x" * (FILE_BYTES - 500))
+    ends(store, 1, b"x" * 1000)  # begins the next file
+    assert not has_record(store, FindRecord(2, end, FILE_BYTES), FILE_BYTES)
+    assert has_record(store, FindRecord(2, end, store.log_end), FILE_BYTES)

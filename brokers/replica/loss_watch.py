@@ -1,0 +1,55 @@
+"""What the slaves of one mastership acknowledged, and who comes back with less (design S15).
+
+Responsible for: the highest offset each replica acknowledged to this master, which of them are in doubt, and what is told
+of a loss. Refuses to know: links, the SyncStateSet, how a log is read.
+
+A link begins with the slave's end of log (its first acknowledgement, behind its cut): Regent's and Java's alike. A tail of
+another epoch is cut before that, and no byte of it was acknowledged to this master. But a slave that starts anew also cuts
+a record of which it had only the first bytes, so an offset below the bound is a doubt, and a whole record between the two
+is the proof.
+"""
+
+from __future__ import annotations
+
+from brokers.replica.effects import Effect, FindRecord, ReportEvent
+
+REPLICAS_MAX = 1_024
+WHY_CONFIRMED = "below_the_confirm_offset"
+WHY_ACKNOWLEDGED = "below_its_acknowledgement"
+
+
+class LossWatch:
+    """Offsets are physical, in bytes. Lives as long as the mastership."""
+
+    def __init__(self) -> None:
+        self._acked: dict[int, int] = {}
+        self.in_doubt: dict[int, tuple[int, str]] = {}
+        """Replicas whose acknowledgements count for nothing until `settled`: below which bound, and why it is one."""
+
+    def link_ended(self, broker_id: int, acked: int | None) -> None:
+        """The last word of its link."""
+        if acked is None or (broker_id not in self._acked and len(self._acked) >= REPLICAS_MAX):
+            return
+        self._acked[broker_id] = max(acked, self._acked.get(broker_id, 0))
+
+    def claims(self, broker_id: int, offset: int, confirmed: int) -> list[Effect]:
+        """The log of a slave that links ends at `offset`. `confirmed`: it held everything below as a member; 0: it is none."""
+        acked = self._acked.get(broker_id, 0)
+        bound, why = (confirmed, WHY_CONFIRMED) if confirmed >= acked else (acked, WHY_ACKNOWLEDGED)
+        self.in_doubt.pop(broker_id, None)
+        if offset >= bound:
+            return []
+        self.in_doubt[broker_id] = (bound, why)
+        return [FindRecord(broker_id, offset, bound)]
+
+    def settled(self, broker_id: int, offset: int, found: bool, epoch: int) -> list[Effect]:
+        """The answer to FindRecord; empty when nothing is lost. `epoch`: of the last byte below `offset`, -1 without one."""
+        bound, why = self.in_doubt.pop(broker_id, (0, ""))
+        if not found or offset >= bound:
+            return []
+        self._acked[broker_id] = offset  # from now on it copies anew; the next loss is told again
+        fields = {
+            "lost_broker_id": broker_id, "claimed_epoch": epoch, "claimed_offset": offset, "acknowledged_offset": bound,
+            "why": why,
+        }  # fmt: skip
+        return [ReportEvent("LossNoticed", fields)]
