@@ -33,11 +33,15 @@ class ColdRead:
         self._log, self._selection = log, selection
         self._end, self._file_bytes = log.end_offset, log.file_bytes
         self._fds: dict[int, int] = {}
-        for _, entry in selection.chosen:
-            start = entry.physical_offset - entry.physical_offset % log.file_bytes
-            piece = log.file_range(entry.physical_offset, 1) if start not in self._fds else None
-            if piece is not None:
-                self._fds[start] = os.dup(piece.fileno)
+        try:
+            for _, entry in selection.chosen:
+                start = entry.physical_offset - entry.physical_offset % log.file_bytes
+                piece = log.file_range(entry.physical_offset, 1) if start not in self._fds else None
+                if piece is not None:
+                    self._fds[start] = os.dup(piece.fileno)
+        except OSError:
+            self.close()
+            raise
 
     def fetch(self) -> Fetched:
         """Reads and checks; the descriptors are closed in the end."""

@@ -9,7 +9,6 @@ One thread appends, reads and truncates. `flush` alone may run on another thread
 from __future__ import annotations
 
 import os
-import threading
 import time
 from bisect import bisect_right
 from collections.abc import Callable
@@ -17,11 +16,12 @@ from pathlib import Path
 from typing import NamedTuple, NoReturn
 
 from brokers.log import scan, segments
-from brokers.log.disk import has_room, is_full, last_used_byte, new_file, sync_directory, wipe, write_all
+from brokers.log.disk import has_room, last_used_byte, new_file, passes, sync_directory, wipe, write_all
 from brokers.log.errors import DiskFull, LogError
-from brokers.log.log_folder import Segment, open_segments
+from brokers.log.log_folder import found_segments
 from brokers.log.next_file import NextFile
 from brokers.log.records import BLANK_BYTES_MIN, MESSAGE_BYTES_MIN, encode_blank
+from brokers.log.segment_files import Segment, SegmentFiles
 
 FILE_BYTES_DEFAULT = 1 << 30
 FILE_BYTES_MIN = 1024
@@ -51,8 +51,9 @@ class CommitLog:
         self._full_until = 0.0
         self._directory = Path(directory)
         self.next_file = NextFile(self._directory, file_bytes)
-        self._sync_lock = threading.Lock()  # fdatasync on one side, closing of descriptors on the other
-        self._segments = open_segments(self._directory, file_bytes)
+        self._files = SegmentFiles(file_bytes)
+        self._sync_lock = self._files.syncing  # fdatasync on one side, closing of descriptors on the other
+        self._segments = found_segments(self._directory, file_bytes)
         self._starts = [segment.start for segment in self._segments]
         self.end_offset = self.capacity_end
 
@@ -118,7 +119,9 @@ class CommitLog:
             self.make_file(segments.file_start(offset, self.file_bytes))
         segment = self._segments[-1] if offset >= self._starts[-1] else self._segments[-2]
         try:
-            write_all(segment.fd, data, offset - segment.start)
+            fd = self._fd(segment)
+            segment.written = True
+            write_all(fd, data, offset - segment.start)
         except OSError as error:
             self._refuse("write", error)
         self.end_offset = offset + len(data)
@@ -165,8 +168,13 @@ class CommitLog:
             fd = new_file(path, self.file_bytes) if fd is None else fd
         except OSError as error:
             self._refuse("new file", error)
-        self._segments.append(Segment(start, path, fd))
+        segment = Segment(start, path, fd)
+        self._segments.append(segment)
         self._starts.append(start)
+        self._files.keep(segment, self.flushed_offset)
+
+    def _fd(self, segment: Segment) -> int:
+        return segment.fd if segment.fd >= 0 and segment.used else self._files.fd(segment, self.flushed_offset)
 
     def ask_for_room(self) -> None:
         """Forgets a refusal for want of room once there is room for a file again, though nobody writes."""
@@ -174,7 +182,7 @@ class CommitLog:
             self.disk_full = None
 
     def _refuse(self, action: str, error: OSError) -> NoReturn:
-        if not is_full(error):
+        if not passes(error):
             raise self.fail(action, error) from error
         self.disk_full = f"no room for the commit log in {self._directory}: {error.strerror}"
         self._full_until = time.monotonic() + FULL_RETRY_S
@@ -198,7 +206,7 @@ class CommitLog:
             return None
         segment = self._segments[bisect_right(self._starts, offset) - 1]
         position = offset - segment.start
-        return FileRange(segment.fd, position, min(max_bytes, self.file_bytes - position, self.end_offset - offset))
+        return FileRange(self._fd(segment), position, min(max_bytes, self.file_bytes - position, self.end_offset - offset))
 
     def is_record_boundary(self, offset: int) -> bool:
         """Whether the log may be cut at `offset` (2.6)."""
@@ -241,7 +249,7 @@ class CommitLog:
             while len(self._starts) > 1 and self._starts[1] <= min(offset, self.end_offset):
                 segment = self._segments.pop(0)
                 self._starts.pop(0)
-                os.close(segment.fd)
+                segment.close()
                 gone.append(segment.path)
         return gone
 
@@ -254,8 +262,9 @@ class CommitLog:
             while self._starts and self._starts[-1] >= offset:
                 segment = self._segments.pop()
                 self._starts.pop()
-                reach = max(reach, last_used_byte(segment.fd, 0, self.file_bytes) + segment.start - offset)
-                os.close(segment.fd)
+                used = last_used_byte(segment.descriptor(), 0, self.file_bytes)
+                reach = max(reach, used + segment.start - offset)
+                segment.close()
                 segment.path.unlink()
             sync_directory(self._directory)
         return reach
@@ -263,7 +272,7 @@ class CommitLog:
     def _wipe(self, first: int, last: int) -> int:
         """Zeroes [first, last) of the last file and syncs it; returns bytes from `first` to the last used one."""
         segment = self._segments[-1]
-        return wipe(segment.fd, first - segment.start, last - segment.start)
+        return wipe(self._fd(segment), first - segment.start, last - segment.start)
 
     def flush(self) -> int:
         """Makes everything appended so far durable; returns the offset up to which it is. May run on any thread."""
@@ -274,7 +283,7 @@ class CommitLog:
             try:
                 for segment in tuple(self._segments) if target > self.flushed_offset else ():
                     if segment.start < target and segment.start + self.file_bytes > self.flushed_offset:
-                        os.fdatasync(segment.fd)
+                        segment.sync()
             except OSError as error:  # never tried again: the kernel may have dropped the pages
                 raise self.fail("flush", error) from error
             self.flushed_offset = max(self.flushed_offset, min(target, self.end_offset))
@@ -285,7 +294,7 @@ class CommitLog:
         self.next_file.close()
         with self._sync_lock:
             for segment in self._segments:
-                os.close(segment.fd)
+                segment.close()
             self._segments.clear()
             self._starts.clear()
 

@@ -292,6 +292,10 @@ class ConsumeQueues:
         """(files, folders) written since the last call, for `sync_queue_files`."""
         return self._files.take_unsynced()
 
+    def give_back_unsynced(self, files: list[str], folders: list[str]) -> None:
+        """What was taken and is not durable yet, for nothing could be opened. May be called on any thread."""
+        self._files.give_back(files, folders)
+
     def close(self) -> None:
         """Closes all files; flushes nothing."""
         self._files.close()

@@ -1,6 +1,6 @@
 """What the file system is asked for beyond reading and writing: durable names, wiped ranges, where data ends, room.
 
-Responsible for: doing these without reading what was never written; telling a full disk from a broken one.
+Responsible for: doing these without reading what was never written; telling what passes, a full disk, from a broken one.
 Refuses to know: what the files hold.
 """
 
@@ -14,11 +14,18 @@ WINDOW_BYTES = 1 << 20
 WINDOW_BYTES_MIN = 4096
 _ZEROS = bytes(WINDOW_BYTES)
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
+# Of this process, or of the machine: descriptors and memory come back.
+_SHORT = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM})
 
 
 def is_full(error: OSError) -> bool:
     """Whether the disk, or what this user may take of it, has no room: it may have again."""
     return error.errno in _FULL
+
+
+def passes(error: OSError) -> bool:
+    """Whether something ran out that comes back: room on the disk, descriptors, memory. All else is a broken disk."""
+    return error.errno in _FULL or error.errno in _SHORT
 
 
 def has_room(folder: Path, size: int) -> bool:
@@ -61,17 +68,19 @@ def write_all(fd: int, data: bytes | bytearray | memoryview, position: int) -> N
                 raise OSError(errno.EIO, "nothing was written")
             done += written
     except OSError:
-        if done:
-            os.pwrite(fd, bytes(done), position)
+        _write_zeros(fd, position, position + done)
         raise
+
+
+def _write_zeros(fd: int, first: int, last: int) -> None:
+    while first < last:
+        first += os.pwrite(fd, memoryview(_ZEROS)[: min(WINDOW_BYTES, last - first)], first)
 
 
 def wipe(fd: int, first: int, last: int) -> int:
     """Zeroes [first, last) of a file and syncs it; returns the bytes from `first` to the last one that was not zero."""
     used = last_used_byte(fd, first, last)
-    at = first
-    while at < used:
-        at += os.pwrite(fd, memoryview(_ZEROS)[: min(WINDOW_BYTES, used - at)], at)
+    _write_zeros(fd, first, used)
     if used > first:
         os.fdatasync(fd)
     return used - first

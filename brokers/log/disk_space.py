@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TypeVar
 
-from brokers.log.disk import has_room, is_full, new_file
+from brokers.log.disk import has_room, is_full, new_file, passes
 from brokers.log.errors import DiskFull
 
 SPARE_NAME = "spare"
@@ -47,11 +47,11 @@ def full_remark(store_root: Path) -> str:
 
 @contextlib.contextmanager
 def full_disk_told(what: str) -> Iterator[None]:
-    """An OSError for want of room becomes DiskFull; `what` could not be done."""
+    """An OSError that passes, for want of room or of descriptors, becomes DiskFull; `what` could not be done."""
     try:
         yield
     except OSError as error:
-        if is_full(error):
+        if passes(error):
             raise DiskFull(f"{what}: {error.strerror}") from error
         raise
 

@@ -1,6 +1,6 @@
 """How a store refuses.
 
-Responsible for: telling a full disk, which passes, from everything that does not. Refuses to know: what was asked.
+Responsible for: telling what ran out and comes back, mostly the disk, from everything that does not. Refuses to know: what was asked.
 """
 
 from __future__ import annotations
@@ -11,4 +11,5 @@ class LogError(Exception):
 
 
 class DiskFull(LogError):
-    """No room for these bytes: none of them was kept. The log goes on as it was and takes bytes again once there is."""
+    """No room for these bytes, on the disk or among descriptors and memory: none was kept. The log goes on as it was and
+    takes bytes again once there is."""

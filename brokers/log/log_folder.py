@@ -6,26 +6,16 @@ Responsible for: refusing files that do not fit together, taking away a last one
 
 from __future__ import annotations
 
-import os
-from dataclasses import dataclass
 from pathlib import Path
 
 from brokers.log import segments
 from brokers.log.disk import last_used_byte
 from brokers.log.errors import LogError
+from brokers.log.segment_files import Segment
 
 
-@dataclass(slots=True)
-class Segment:
-    """One open file of the log; `start`: global offset of its first byte."""
-
-    start: int
-    path: Path
-    fd: int
-
-
-def open_segments(directory: Path, file_bytes: int) -> list[Segment]:
-    """The files, ascending, opened for reading and writing. LogError when they do not make one log."""
+def found_segments(directory: Path, file_bytes: int) -> list[Segment]:
+    """The files, ascending, none of them open. LogError when they do not make one log."""
     directory.mkdir(parents=True, exist_ok=True)
     found = sorted(
         (start, entry) for entry in directory.iterdir() if (start := segments.start_of_name(entry.name)) is not None
@@ -42,7 +32,7 @@ def open_segments(directory: Path, file_bytes: int) -> list[Segment]:
             )
     if gap is not None:
         raise LogError(f"{directory}: file {segments.file_name(gap)} is missing; restore it or start empty")
-    return [Segment(start, path, os.open(path, os.O_RDWR | os.O_CLOEXEC)) for start, path in found]
+    return [Segment(start, path) for start, path in found]
 
 
 def _is_unfinished(path: Path, file_bytes: int) -> bool:

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections import OrderedDict
+from collections import OrderedDict, deque
+from collections.abc import Callable
 
-from brokers.log.disk import sync_directory, write_all
+from brokers.log.disk import passes, write_all
+from brokers.log.errors import DiskFull
 
 OPEN_FILES_MAX = 256
 
@@ -23,6 +25,7 @@ class OpenFiles:
         self._fds: OrderedDict[str, int] = OrderedDict()
         self._dirty: set[str] = set()
         self._dirty_folders: set[str] = set()
+        self._given_back: deque[tuple[list[str], list[str]]] = deque()
 
     def fd(self, path: str, create_bytes: int = 0) -> int:
         """Descriptor of a file, valid until the next call; made with that size when `create_bytes` is given."""
@@ -33,7 +36,11 @@ class OpenFiles:
         flags = os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT if create_bytes else 0)
         fd = os.open(path, flags, 0o644)
         if create_bytes:
-            os.ftruncate(fd, create_bytes)  # sparse: thousands of queues must not cost their full size
+            try:
+                os.ftruncate(fd, create_bytes)  # sparse: thousands of queues must not cost their full size
+            except OSError:
+                os.close(fd)
+                raise
             self._mark_folders(path)
         self._fds[path] = fd
         while len(self._fds) > self._limit:
@@ -57,10 +64,18 @@ class OpenFiles:
 
     def take_unsynced(self) -> tuple[list[str], list[str]]:
         """(files, folders) written since the last call; the caller makes them durable with `sync_files`."""
+        while self._given_back:
+            files, folders = self._given_back.popleft()
+            self._dirty.update(files)
+            self._dirty_folders.update(folders)
         taken = sorted(self._dirty), sorted(self._dirty_folders)
         self._dirty.clear()
         self._dirty_folders.clear()
         return taken
+
+    def give_back(self, files: list[str], folders: list[str]) -> None:
+        """What was taken and could not be opened to be made durable: taken once more. May be called on any thread."""
+        self._given_back.append((files, folders))
 
     def remove(self, path: str) -> None:
         """Removes a file, which may be gone already."""
@@ -79,16 +94,26 @@ class OpenFiles:
 
 
 def sync_files(files: list[str], folders: list[str]) -> None:
-    """Makes files and names durable. May run on any thread: opens its own descriptors, one at a time."""
+    """Makes files and names durable. May run on any thread: opens its own descriptors, one at a time.
+
+    DiskFull when none is to be had: then nothing is lost, and all of it may be asked for again. OSError: a sync failed.
+    """
     for path in files:
-        try:
-            fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-        except FileNotFoundError:  # cut away meanwhile
-            continue
-        try:
-            os.fdatasync(fd)
-        finally:
-            os.close(fd)
+        _sync(path, os.O_RDONLY, os.fdatasync)
     for folder in folders:
-        with contextlib.suppress(FileNotFoundError):
-            sync_directory(folder)
+        _sync(folder, os.O_RDONLY | os.O_DIRECTORY, os.fsync)
+
+
+def _sync(path: str, flags: int, sync: Callable[[int], None]) -> None:
+    try:
+        fd = os.open(path, flags | os.O_CLOEXEC)
+    except FileNotFoundError:  # cut away meanwhile
+        return
+    except OSError as error:
+        if passes(error):
+            raise DiskFull(f"{path} cannot be opened to be made durable: {error.strerror}") from error
+        raise
+    try:
+        sync(fd)
+    finally:
+        os.close(fd)

@@ -258,9 +258,12 @@ class MessageStore:
         files, folders = self.queues.take_unsynced()
 
         def run() -> None:
-            flushed = self.log.flush()
             try:
+                flushed = self.log.flush()
                 sync_files(files, folders)
+            except DiskFull:
+                self.queues.give_back_unsynced(files, folders)
+                raise
             except OSError as error:  # never tried again: the kernel may have dropped the pages
                 raise self.log.fail("flush of the queues", error) from error
             self._write_checkpoint(min(flushed, dispatched), stored_ms, cuts)

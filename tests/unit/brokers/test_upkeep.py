@@ -3,11 +3,13 @@
 import asyncio
 from pathlib import Path
 
+from brokers.log.checkpoint import read_checkpoint
 from brokers.log.records import MessageFields, host_bytes
 from brokers.log.store import MessageStore, StoreConfig
 from brokers.service.table_files import TableFiles
 from brokers.upkeep import Upkeep
 from tests.support.brokers import until
+from tests.support.descriptors import none_left
 from tests.support.small_disk import small_disk
 
 HOST = host_bytes("127.0.0.1", 1)
@@ -67,3 +69,22 @@ async def test_a_full_disk_ends_nothing_and_what_it_put_off_is_done_when_there_i
         assert (disk.root / "spare").exists() and TableFiles(disk.root).groups.get("g") is not None
         assert store.queue_bounds("T", 0) == (0, 1)
         store.close()
+
+
+async def test_a_moment_without_descriptors_ends_nothing_and_nothing_stays_unwritten(tmp_path: Path) -> None:
+    store, told = opened(tmp_path), []
+    upkeep = Upkeep(store, TableFiles(tmp_path), told.append, lambda offset: None if store.dispatch_to(offset) else None)
+    store.put(MessageFields("T", 0, b"x", b"", 1, HOST, HOST), 1)
+    store.dispatch_to(store.log_end)  # its queue file is open and has to be made durable
+    tasks = [asyncio.ensure_future(upkeep.flush_every(5)), asyncio.ensure_future(upkeep.make_good_every(5))]
+    with none_left():
+        await until(lambda: upkeep._room_wanted, "the checkpoint waits")
+        end = store.put(MessageFields("T", 0, b"y", b"", 1, HOST, HOST), 1).end_offset
+    await until(lambda: upkeep._room_wanted is None, "the checkpoint was written")
+    store.dispatch_to(end)
+    await until(lambda: read_checkpoint(tmp_path / "checkpoint").flushed_offset == end, "all is durable")
+    assert not told and store.log.io_error is None and store.queues.take_unsynced() == ([], [])
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+    store.close()

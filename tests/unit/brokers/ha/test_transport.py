@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import gc
 import os
-import resource
 import socket
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
@@ -16,6 +14,7 @@ import pytest
 
 from brokers.ha import transport as under_test
 from brokers.ha.transport import HaTransport
+from tests.support.descriptors import none_left
 
 
 class Range(NamedTuple):
@@ -230,22 +229,12 @@ async def test_without_descriptors_it_waits_and_does_not_spin(tmp_path: Path, mo
 
     monkeypatch.setattr(server.transport, "_on_acceptable", counted)
     port = server.transport.listen("127.0.0.1", 0)
-    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
-    spent: list[int] = []
     with socket.create_connection(("127.0.0.1", port)):
-        resource.setrlimit(resource.RLIMIT_NOFILE, (max(map(int, os.listdir("/proc/self/fd"))) + 1, limits[1]))
-        try:
-            with contextlib.suppress(OSError):
-                while True:
-                    spent.append(os.dup(0))
+        with none_left():
             rounds = 0
             while turns < 3:
                 rounds += 1
                 await asyncio.sleep(0)
             assert not server.opened and rounds > 3 * turns
-        finally:
-            for number in spent:
-                os.close(number)
-            resource.setrlimit(resource.RLIMIT_NOFILE, limits)
         await until(lambda: server.opened)
     server.close()

@@ -11,6 +11,8 @@ from brokers.log.commit_log import CommitLog, LogError
 from brokers.log.errors import DiskFull
 from brokers.log.records import encode_blank
 from brokers.log.scan import end_of_valid_log
+from brokers.log.segment_files import OPEN_SEGMENTS_MAX
+from tests.support.descriptors import none_left, open_count
 from tests.unit.brokers.log.log_samples import encoded, message, sized
 
 FILE = 1024
@@ -327,3 +329,30 @@ def test_an_empty_replica_without_room_may_begin_elsewhere_later(tmp_path: Path,
     at_once(log)
     log.append_raw(FILE, b"x" * 100)
     assert (log.min_offset, log.end_offset) == (FILE, FILE + 100)
+
+
+def test_a_log_of_many_files_needs_few_descriptors(tmp_path: Path) -> None:
+    before, log, placed = open_count(), open_log(tmp_path), []
+    for _ in range(OPEN_SEGMENTS_MAX + 40):
+        placed.append(append(log, 900))
+        log.flush()
+    assert open_count() - before <= OPEN_SEGMENTS_MAX
+    log.close()
+    again = open_log(tmp_path)
+    assert [again.read(at, 900)[:4] for at in placed] == [(900).to_bytes(4, "big")] * len(placed)
+    assert append(again, 900) == placed[-1] + FILE and again.flush() == again.end_offset
+    assert open_count() - before <= OPEN_SEGMENTS_MAX
+    again.truncate(placed[3])
+    assert append(again, 900) == placed[3]
+    again.close()
+    assert open_count() == before
+
+
+def test_without_descriptors_a_file_is_refused_and_the_log_goes_on(tmp_path: Path) -> None:
+    log = open_log(tmp_path)
+    append(log, 900)
+    with none_left(), pytest.raises(DiskFull, match="Too many open files"):
+        append(log, 900)
+    log.disk_full = None
+    assert append(log, 900) == FILE and log.io_error is None
+    log.close()

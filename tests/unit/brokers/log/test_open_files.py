@@ -3,24 +3,24 @@
 import os
 from pathlib import Path
 
+import pytest
+
+from brokers.log.errors import DiskFull
 from brokers.log.open_files import OpenFiles, sync_files
-
-
-def open_descriptors() -> int:
-    return len(os.listdir("/proc/self/fd"))
+from tests.support.descriptors import none_left, open_count
 
 
 def test_the_least_recently_used_file_is_closed_first(tmp_path: Path) -> None:
-    before = open_descriptors()
+    before = open_count()
     files = OpenFiles(2)
     paths = [str(tmp_path / name) for name in "abc"]
     for path in paths:
         files.write(path, path.encode(), 0, create_bytes=64)
-    assert open_descriptors() == before + 2
+    assert open_count() == before + 2
     for path in paths:
         assert os.pread(files.fd(path), len(path), 0) == path.encode()
     files.close()
-    assert open_descriptors() == before
+    assert open_count() == before
 
 
 def test_a_new_file_is_sparse_and_has_its_size(tmp_path: Path) -> None:
@@ -54,3 +54,22 @@ def test_a_removed_file_may_be_gone_already(tmp_path: Path) -> None:
     os.unlink(tmp_path / "f")
     files.remove(str(tmp_path / "f"))
     assert files.take_unsynced()[0] == []
+
+
+def test_what_could_not_be_opened_to_be_synced_is_given_back(tmp_path: Path) -> None:
+    files, path = OpenFiles(1), str(tmp_path / "a")
+    files.write(path, b"x", 0, create_bytes=64)
+    taken = files.take_unsynced()
+    with none_left(), pytest.raises(DiskFull, match="cannot be opened to be made durable"):
+        sync_files(*taken)
+    files.give_back(*taken)
+    assert files.take_unsynced() == taken and files.take_unsynced() == ([], [])
+    files.close()
+
+
+def test_a_file_whose_room_is_refused_leaves_no_descriptor(tmp_path: Path) -> None:
+    before, files = open_count(), OpenFiles(4)
+    for _ in range(3):
+        with pytest.raises(OSError):
+            files.fd(str(tmp_path / "f"), create_bytes=1 << 62)
+    assert open_count() == before
