@@ -147,7 +147,7 @@ class BrokerProcess:
         )
         self.shared = SharedTables(
             tables, roles, self.client, self.clock, self.switch.other_members, self.name_servers.register,
-            auto_create=config.auto_create_topics, period_ms=config.metadata_sync_ms,
+            lambda: self.membership.replicas, auto_create=config.auto_create_topics, period_ms=config.metadata_sync_ms,
         )  # fmt: skip
         self.repairs = Repairs(self.store, self.client, self.switch.holders, self.reporter.report, self.clock)
         sends = partial(make_sends, config, self.replica, tables, roles, self.clock)
@@ -205,6 +205,7 @@ class BrokerProcess:
     def _identity_known(self, broker_id: int) -> None:
         """The replica runs once its id is known: FENCED, so that requests wait for what the controller says."""
         core = self.replica.make(broker_id)
+        core.joins_with_tables(self.shared.joiners.has_tables)
         self.switch.attach(core, lambda: self.membership.replicas, self.reporter.report)
         membership = self.membership
         hooks = ReplicaHooks(
@@ -231,7 +232,7 @@ class BrokerProcess:
         for code, handler in self.switch.permission.guarded(self.service.handlers()).items():
             self._dispatcher.register(code, handler)
         self._dispatcher.register(RequestCode.NOTIFY_BROKER_ROLE_CHANGED, self._notified)
-        hand_over = HandOverRequests(self.roles, self.hand_over.run, self.shared.sync.copy_from)
+        hand_over = HandOverRequests(self.roles, self.hand_over.run, self.shared.copy_whole)
         self._dispatcher.register(RequestCode.REGENT_HAND_OVER, hand_over.serve)
         for work in (
             self.service.run(), self.shared.sync.run(), self.upkeep.flush_every(self.config.flush_interval_ms),
@@ -284,7 +285,7 @@ class BrokerProcess:
             await asyncio.sleep(0)
         for server in self._servers:
             await server.close()
-        await asyncio.gather(self.membership.close(), self.repairs.close())
+        await asyncio.gather(self.membership.close(), self.repairs.close(), self.shared.joiners.close())
         await self.client.close()
         await self.reporter.close()
         try:

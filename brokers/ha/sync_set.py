@@ -24,11 +24,13 @@ class Proposal:
 
 @dataclass(frozen=True, slots=True)
 class SlaveFacts:
-    """One linked slave: acknowledged offset (-1: none on this link), ms it left bytes waiting."""
+    """One linked slave: acknowledged offset (-1: none on this link), ms it left bytes waiting. `has_tables`: it holds a copy
+    of the master's tables, with all that was answered as done (S19); who is a member already is not asked."""
 
     acked: int
     waiting_ms: int
     learner: bool = False
+    has_tables: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,8 +146,8 @@ class SyncSet:
         return None if longest is None else self.confirmed | {longest}
 
     def _may_join(self, slave: SlaveFacts, confirm_offset: int, epoch_start: int) -> bool:
-        """S4: acknowledged up to the confirm offset, and into the present epoch."""
-        if slave.learner or slave.waiting_ms > self._timers.ack_wait_shrink_ms:
+        """S4: acknowledged up to the confirm offset, and into the present epoch; S19: with the tables."""
+        if slave.learner or not slave.has_tables or slave.waiting_ms > self._timers.ack_wait_shrink_ms:
             return False
         return slave.acked >= max(confirm_offset, epoch_start, 0)
 

@@ -1,7 +1,7 @@
 """Whose HA links a master takes (design S16).
 
 Responsible for: which ids are registered in this set, from which hosts they came, whether a second link may take the place
-of the first. Refuses to know: packets, acknowledgements, sockets.
+of the first, whom to ask whether a replica has its copy of the tables. Refuses to know: packets, acknowledgements, sockets.
 
 Without authentication a host is the only proof there is: whoever shares the host of a replica may still speak for it while
 it has no living link, and so may anybody for a replica that was never seen at the host it registered (NAT, several addresses).
@@ -9,9 +9,10 @@ it has no living link, and so may anybody for a replica that was never seen at t
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 
 from brokers.ha.master_link import MasterLink
+from brokers.ha.sync_set import SlaveFacts
 
 ALIVE_HEARTBEATS = 1.5
 """A link that spoke within this many heartbeats is not pushed out by another one under the same id."""
@@ -23,6 +24,7 @@ class Admission:
     def __init__(self) -> None:
         self.registered: Mapping[int, str] = {}
         self._at_home: dict[int, str] = {}
+        self.has_tables: Callable[[int], bool] = lambda broker_id: True
 
     def learn(self, registered: Mapping[int, str]) -> None:
         """Ids and addresses the controller told; empty: it does not tell (a Java controller)."""
@@ -44,6 +46,18 @@ class Admission:
             return None
         home = self._at_home.get(broker_id)
         return f"replica {broker_id} links from {home}, not from {host}" if home and host else None
+
+    def facts(
+        self, links: Iterable[MasterLink], counted: Callable[[MasterLink], int], members: Collection[int], now_ms: int
+    ) -> dict[int, SlaveFacts]:
+        """The linked slaves by id; `counted(link)`: what it acknowledged. Who could become a member is asked for its tables."""
+        seen = {}
+        for link in links:
+            if (peer := link.peer_id) is not None:
+                acked = counted(link)
+                is_asked = acked >= 0 and not link.learner and peer not in members
+                seen[peer] = SlaveFacts(acked, link.waiting_ms(now_ms=now_ms), link.learner, not is_asked or self.has_tables(peer))
+        return seen
 
 
 def keeps_its_place(first: MasterLink, now_ms: int, heartbeat_ms: int) -> bool:

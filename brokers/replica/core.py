@@ -133,6 +133,10 @@ class ReplicaCore:
             return HaStatus(slaves=slaves_seen(master, peer_of, now_ms))
         return HaStatus(master=None if slave is None else master_seen(slave, now_ms))
 
+    def joins_with_tables(self, has_tables: Callable[[int], bool]) -> None:
+        """`has_tables(broker id)`: whether a replica that has the log holds a copy of the tables, too (S19)."""
+        self._roles.joins_with_tables(has_tables)
+
     # -- controller -------------------------------------------------------------------------------
 
     def on_role_notice(self, notice: RoleNotice, now_ms: int) -> list[Effect]:

@@ -203,11 +203,7 @@ class MasterRole:
     # -- set --------------------------------------------------------------------------------------
 
     def _slaves(self, now_ms: int) -> dict[int, SlaveFacts]:
-        return {
-            link.peer_id: SlaveFacts(self._counted(link), link.waiting_ms(now_ms=now_ms), link.learner)
-            for link in self.links.values()
-            if link.peer_id is not None
-        }
+        return self._admission.facts(self.links.values(), self._counted, self.sync.confirmed, now_ms)
 
     def _adjust_set(self, now_ms: int) -> list[Effect]:
         if self.sync.proposal is not None or now_ms < self._propose_after_ms:

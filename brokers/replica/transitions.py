@@ -7,6 +7,7 @@ caused the change; what a role does (master_role.py, slave_role.py).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import count
 
 from brokers.replica.admission import Admission
@@ -53,6 +54,10 @@ class RoleTransitions:
         self._tokens = count(1)
         self._ask_at_ms = 0
         self._ask_elect: bool | None = None  # what is asked while fenced; None: nothing yet
+
+    def joins_with_tables(self, has_tables: Callable[[int], bool]) -> None:
+        """Who is asked before a replica is proposed for the set (S19); without this call nobody is."""
+        self._admission.has_tables = has_tables
 
     @property
     def clean(self) -> bool:

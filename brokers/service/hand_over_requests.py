@@ -3,7 +3,7 @@
 Responsible for: telling one from the other, and the answers. Refuses to know: how a hand-over goes.
 
 The wish may name `targetBrokerId`; success is answered when the target leads, with its id, address and epoch. A master's
-word carries `regentMasterEpoch`, its own; success means that this slave has asked for the master's tables since.
+word carries `regentMasterEpoch`, its own; success means that this slave has copied the master's tables since.
 """
 
 from __future__ import annotations
@@ -38,11 +38,12 @@ def take_tables(master_epoch: int) -> RemotingCommand:
 
 
 class HandOverRequests:
-    """`hand_over(target)` raises Refused; `copy_tables(master address, epoch)` is the slave's ordinary copying."""
+    """`hand_over(target)` raises Refused; `copy_tables(master address, epoch)` is the slave's copying of
+    all tables, None when it has them, else why not."""
 
     def __init__(
         self, roles: RoleView, hand_over: Callable[[int | None], Awaitable[Outcome]],
-        copy_tables: Callable[[str, int], Awaitable[None]],
+        copy_tables: Callable[[str, int], Awaitable[str | None]],
     ) -> None:  # fmt: skip
         self._roles, self._hand_over, self._copy_tables = roles, hand_over, copy_tables
 
@@ -67,5 +68,8 @@ class HandOverRequests:
         master = self._roles.master_address
         if master is None or self._roles.current.master_epoch != epoch:
             return request.reply(ResponseCode.SYSTEM_ERROR, remark=f"it follows nobody in epoch {epoch}")
-        await self._copy_tables(master, epoch)
-        return request.reply()
+        try:
+            refusal = await self._copy_tables(master, epoch)
+        except OSError as error:
+            refusal = str(error)
+        return request.reply() if refusal is None else request.reply(ResponseCode.SYSTEM_ERROR, remark=refusal)

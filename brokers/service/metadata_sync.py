@@ -47,9 +47,9 @@ class MetadataSync:
                 await self.copy_from(master, self._roles.current.master_epoch)
             await self._roles.wait_change(self._period_ms)
 
-    async def copy_from(self, master: str, epoch: int) -> None:
-        """One round; what cannot be read is left for the next one."""
-        kept = self._tables.kept
+    async def copy_from(self, master: str, epoch: int) -> str | None:
+        """One round; what cannot be read is left for the next one. None when all is copied, else what is not, and why."""
+        kept, refusal = self._tables.kept, None
         for code, take in (
             (RequestCode.GET_ALL_TOPIC_CONFIG, self._topics),
             (RequestCode.GET_ALL_CONSUMER_OFFSET, self._offsets),
@@ -59,10 +59,16 @@ class MetadataSync:
             try:
                 answer = await self._client.call(master, RemotingCommand.request(code, _PAGE.get(code)), CALL_TIMEOUT_MS)
                 # A role that changed while the answer was under way has its own tables to mind.
-                if answer.code == ResponseCode.SUCCESS and self._still_follows(epoch):
+                if not self._still_follows(epoch):
+                    return f"it follows nobody in epoch {epoch}"
+                if answer.code == ResponseCode.SUCCESS:
                     take(answer.body)
+                elif code in _OWN:
+                    refusal = f"table {code}: {answer.remark or answer.code}"
             except (RemotingError, ValueError, OSError) as error:
                 _log.info("copying table %d from %s: %s", code, master, error)
+                refusal = f"table {code}: {error}"
+        return refusal
 
     def _still_follows(self, epoch: int) -> bool:
         return self._roles.role == "SLAVE" and self._roles.current.master_epoch == epoch
@@ -88,6 +94,8 @@ class MetadataSync:
         self._tables.left_out.note(table, self._roles.master_address or "", names)
 
 
+# What this broker serves from. The others are kept for Java: an older master may not have them.
+_OWN = (RequestCode.GET_ALL_TOPIC_CONFIG, RequestCode.GET_ALL_CONSUMER_OFFSET, RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG)
 _PAGE = {
     RequestCode.GET_ALL_TOPIC_CONFIG: {"topicSeq": "0", "maxTopicNum": "2147483647"},
     RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG: {"groupSeq": "0", "maxGroupNum": "2147483647"},

@@ -92,6 +92,7 @@ def test_a_replica_joins_when_it_reached_the_confirm_offset_and_the_epoch() -> N
     assert wanted(sync, {**both, 3: SlaveFacts(100, 0, learner=True)}, 0) is None
     assert wanted(sync, {**both, 3: SlaveFacts(100, 1001)}, 0) is None  # it would leave at once
     assert wanted(sync, {**both, 3: SlaveFacts(-1, 0)}, 0, confirm=0) is None
+    assert wanted(sync, {**both, 3: SlaveFacts(100, 0, has_tables=False)}, 0) is None
 
 
 def test_a_member_leaves_when_it_left_bytes_waiting_for_a_second() -> None:

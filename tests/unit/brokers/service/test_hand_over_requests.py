@@ -28,6 +28,7 @@ class Bench:
         self.wished: list[int | None] = []
         self.copied: list[tuple[str, int]] = []
         self.refusal: str | None = None
+        self.not_copied: str | None = None
         self.requests = HandOverRequests(self.roles, self._hand_over, self._copy)
 
     async def _hand_over(self, target: int | None) -> Outcome:
@@ -36,8 +37,9 @@ class Bench:
             raise Refused(self.refusal)
         return Outcome(target or 2, "h:2", 7)
 
-    async def _copy(self, master: str, epoch: int) -> None:
+    async def _copy(self, master: str, epoch: int) -> str | None:
         self.copied.append((master, epoch))
+        return self.not_copied
 
     async def ask(self, request: RemotingCommand) -> RemotingCommand:
         answer = self.requests.serve(None, request)  # type: ignore[arg-type]
@@ -70,6 +72,14 @@ async def test_a_slave_copies_the_tables_of_the_master_it_follows() -> None:
     bench = Bench()
     bench.roles.changed(RoleChanged("SLAVE", 4, 1, "master:1", (1, 2), 4))
     assert (await bench.ask(take_tables(4))).code == 0 and bench.copied == [("master:1", 4)] and bench.wished == []
+
+
+async def test_a_slave_that_could_not_copy_every_table_says_so() -> None:
+    bench = Bench()
+    bench.roles.changed(RoleChanged("SLAVE", 4, 1, "master:1", (1, 2), 4))
+    bench.not_copied = "table 43: no answer"
+    answer = await bench.ask(take_tables(4))
+    assert (answer.code, answer.remark) == (1, "table 43: no answer")
 
 
 async def test_the_word_of_another_mastership_is_refused() -> None:
