@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from brokers.log.commit_log import CommitLog, DiskFull, LogError
-from brokers.log.consume_queue import ConsumeQueues
+from brokers.log.consume_queues import ConsumeQueues
 from brokers.log.dispatch import Dispatcher
 from brokers.log.properties import tags_code
 from brokers.log.records import (

@@ -1,6 +1,6 @@
-"""Consume queues: per topic and queue a file row of 20-byte entries that point into the commit log.
+"""One consume queue: a file row of 20-byte entries that point into the commit log.
 
-Responsible for: broker-wire-and-storage.md 3.5 on disk; a bounded number of open files for any number of queues.
+Responsible for: broker-wire-and-storage.md 3.5 on disk.
 Refuses to know: what the messages are, confirm offsets, when to flush.
 
 Slot = logical offset of an entry (byte offset / 20).
@@ -8,35 +8,35 @@ Slot = logical offset of an entry (byte offset / 20).
 
 from __future__ import annotations
 
+import logging
 import os
-import re
 from bisect import bisect_right
-from collections.abc import Callable, Iterator
-from functools import partial
+from collections.abc import Callable
 from pathlib import Path
 
 from brokers.log import segments
 from brokers.log.commit_log import LogError
 from brokers.log.disk import last_used_byte
-from brokers.log.open_files import OPEN_FILES_MAX, OpenFiles
+from brokers.log.open_files import OpenFiles
 from brokers.log.queue_entries import (
     DAMAGED_RUN_MAX, ENTRY, ENTRY_BYTES, FILLER, FILLER_SIZE, GAP_ENTRIES_MAX, SLOT_MAX, Entry, entry_of, first_cut, first_kept, first_where,
-    is_deleted, pack_entry, reaches, stretch,
+    is_deleted, kept_below, merged, pack_entry, place_before, reaches, stretch,
 )  # fmt: skip
 
-__all__ = ["ENTRY_BYTES", "ConsumeQueue", "ConsumeQueues", "Entry", "pack_entry"]
+__all__ = ["ENTRY_BYTES", "ConsumeQueue", "Entry", "pack_entry"]
 
-FILE_BYTES_DEFAULT = 300_000 * ENTRY_BYTES
-
-_TOPIC_FOLDER = re.compile(r"[%|a-zA-Z0-9_-]{1,255}\Z")
+_log = logging.getLogger(__name__)
 
 
 class ConsumeQueue:
-    """One queue. `max_offset` is the slot of the next entry; `last_physical` the message of the newest one, -1 without."""
+    """One queue. `max_offset` is the slot of the next entry; `last_physical` the message of the newest one, -1 without.
+
+    `lacks_from`: messages from this place of the log on may lack their entry, None: none does that had one.
+    """
 
     __slots__ = (
         "_directory", "_file_bytes", "_files", "_min", "_min_for", "_path_start", "_path_text", "_starts",
-        "last_physical", "max_offset",
+        "lacks_from", "last_physical", "max_offset",
     )  # fmt: skip
 
     def __init__(self, directory: Path, file_bytes: int, files: OpenFiles) -> None:
@@ -45,6 +45,7 @@ class ConsumeQueue:
         self._min, self._min_for = 0, -1
         self._path_start, self._path_text = -1, ""
         self.max_offset, self.last_physical = 0, -1
+        self.lacks_from: int | None = None
         if directory.is_dir():
             self._load()
 
@@ -55,22 +56,33 @@ class ConsumeQueue:
         gap = segments.first_gap(self._starts, self._file_bytes)
         if gap is not None:
             raise LogError(f"{self._directory}: file {segments.file_name(gap)} is missing; remove the consumequeue folder")
+        empty: list[int] = []
         for start in self._starts:
             size = os.stat(self._path(start)).st_size
-            if size not in (0, self._file_bytes):
+            if not size:  # made, but its size never came to the disk
+                os.truncate(self._path(start), self._file_bytes)
+                empty.append(start)
+            elif size != self._file_bytes:
                 raise LogError(
                     f"{self._path(start)} has {size} bytes, {self._file_bytes} are configured:"
                     " set the size it was written with, or remove the consumequeue folder to have it rebuilt"
                 )
         self._find_end()
+        for start in [start for start in empty if self._starts[-1:] > [start]]:  # behind an end there is nothing
+            _log.error("%s was empty: its entries are made again from the log", self._path(start))
+            self._lacks(place_before(self.read, self._starts[0] // ENTRY_BYTES, start // ENTRY_BYTES))
+
+    def _lacks(self, place: int) -> None:
+        self.lacks_from = place if self.lacks_from is None else min(self.lacks_from, place)
 
     def _find_end(self) -> None:
-        """Sets the end behind the last entry; what follows the last entry is zero (cuts wipe)."""
+        """Sets the end behind the last entry; what follows the last entry is zero (cuts wipe). The only file says where the
+        queue goes on although it is empty."""
         self.max_offset, self.last_physical = 0, -1
         while self._starts:
             start = self._starts[-1]
             used = (self._used_bytes(start) + ENTRY_BYTES - 1) // ENTRY_BYTES
-            if used:
+            if used or (start and len(self._starts) == 1):
                 self._set_end(start // ENTRY_BYTES + used)
                 return
             self._files.remove(self._path(start))
@@ -90,22 +102,15 @@ class ConsumeQueue:
     def _used_bytes(self, start: int) -> int:
         return last_used_byte(self._files.fd(self._path(start)), 0, self._file_bytes)
 
-    def _read_file(self, start: int) -> bytes:
-        return os.pread(self._files.fd(self._path(start)), self._file_bytes, 0)
-
     def keep_valid_below(self, physical_offset: int) -> None:
-        """After a loss of power: keeps the entries in front of the first broken one that lie below `physical_offset`.
-
-        Only files that may hold later entries are read; what was flushed long ago is taken as it is.
-        """
-        for index in range(len(self._starts)):
-            start = self._starts[index]
-            if index + 1 < len(self._starts) and self._first_physical(self._starts[index + 1]) < physical_offset:
-                continue
-            for number, (physical, size, _) in enumerate(ENTRY.iter_unpack(self._read_file(start))):
-                if physical < 0 or size <= 0 or (physical >= physical_offset and size != FILLER_SIZE):
-                    self._cut(start // ENTRY_BYTES + number)
-                    return
+        """After a loss of power: keeps the entries up to the last one of a message below `physical_offset`."""
+        if not self._starts:
+            return
+        kept = kept_below(self.read, self._starts[0] // ENTRY_BYTES, self.max_offset, physical_offset)
+        if kept.end < self.max_offset:
+            self._cut(kept.end)
+        if kept.lacks_from is not None:
+            self._lacks(kept.lacks_from)
 
     def _first_physical(self, start: int) -> int:
         head = os.pread(self._files.fd(self._path(start)), ENTRY_BYTES, 0)
@@ -123,10 +128,14 @@ class ConsumeQueue:
     def append(self, slot: int, entries: bytes | bytearray, last_physical: int) -> int:
         """Writes consecutive entries from `slot`; those already there are skipped. Returns how many were new.
 
-        A queue without entries begins in the file of `slot`, with filler entries before it (3.5).
+        A queue without entries begins in the file of `slot`, with filler entries before it (3.5). Where none is in a place
+        that has one, it gets it.
         """
+        if slot != self.max_offset and self._is_bare():
+            self._drop()
         known = self.max_offset - slot
         if known > 0:
+            self._mend(slot, entries[: known * ENTRY_BYTES])
             entries = entries[known * ENTRY_BYTES :]
             slot += known
         if not entries:
@@ -137,6 +146,29 @@ class ConsumeQueue:
         self.max_offset = slot + len(entries) // ENTRY_BYTES
         self.last_physical = last_physical
         return len(entries) // ENTRY_BYTES
+
+    def _is_bare(self) -> bool:
+        """Whether it has no message, only a place to go on: one that begins further to the front may come from a master."""
+        return self.last_physical < 0 and self.min_offset(0) >= self.max_offset
+
+    def _drop(self) -> None:
+        while self._starts:
+            self._files.remove(self._path(self._starts.pop()))
+        self._set_end(0)
+
+    def _mend(self, slot: int, entries: bytes | bytearray) -> None:
+        """Entries that were lost, or come late, get in where zeros or markers of a gap are."""
+        at, mended = 0, False
+        for offset, count in segments.split_by_file(slot * ENTRY_BYTES, len(entries), self._file_bytes):
+            piece, at = entries[at : at + count], at + count
+            start = segments.file_start(offset, self._file_bytes)
+            there = os.pread(self._files.fd(self._path(start)), count, offset - start) if offset >= self._starts[0] else piece
+            right = there if there == piece else merged(there, piece)
+            if right != there:
+                self._write(offset // ENTRY_BYTES, right)
+                mended = True
+        if mended:
+            self._set_end(self.max_offset)
 
     def _fill(self, slot: int) -> None:
         first = self.max_offset
@@ -216,86 +248,12 @@ class ConsumeQueue:
             self._cut(first_cut(self.read, first, self.max_offset, physical_offset, leads))
 
     def _cut(self, slot: int) -> None:
-        while self._starts and self._starts[-1] >= slot * ENTRY_BYTES:
+        """The first file stays, though it may be empty: it says where the queue goes on."""
+        while len(self._starts) > 1 and self._starts[-1] >= slot * ENTRY_BYTES:
             self._files.remove(self._path(self._starts.pop()))
-        if not self._starts:
-            self._set_end(0)
-            return
         start = self._starts[-1]
-        position = slot * ENTRY_BYTES - start
+        position = max(slot * ENTRY_BYTES - start, 0)
         used = self._used_bytes(start)
         if used > position:
             self._files.write(self._path(start), bytes(used - position), position)
-        self._set_end(slot)
-        if self.last_physical < 0:  # only filler is left
-            self._files.remove(self._path(self._starts.pop()))
-            self._find_end()
-
-
-class ConsumeQueues:
-    """All queues of a store, by (topic, queue id)."""
-
-    def __init__(
-        self, directory: Path | str, file_bytes: int = FILE_BYTES_DEFAULT, open_files_max: int = OPEN_FILES_MAX
-    ) -> None:
-        if file_bytes <= 0 or file_bytes % ENTRY_BYTES:
-            raise LogError(f"consume queue file size {file_bytes} is no multiple of {ENTRY_BYTES}")
-        self._directory, self._file_bytes = Path(directory), file_bytes
-        self._files = OpenFiles(open_files_max)
-        self._queues: dict[tuple[str, int], ConsumeQueue] = {}
-        self._directory.mkdir(parents=True, exist_ok=True)
-        for topic in sorted(self._directory.iterdir()):
-            for queue in sorted(topic.iterdir()) if topic.is_dir() else ():
-                if queue.name.isascii() and queue.name.isdigit():
-                    self._queues[topic.name, int(queue.name)] = ConsumeQueue(queue, file_bytes, self._files)
-
-    def get(self, topic: str, queue_id: int) -> ConsumeQueue | None:
-        """The queue, or None when nothing was ever written to it."""
-        return self._queues.get((topic, queue_id))
-
-    def get_or_create(self, topic: str, queue_id: int) -> ConsumeQueue | None:
-        """The queue, made when absent; None when topic or id cannot be a queue's name (such messages get no entry)."""
-        queue = self._queues.get((topic, queue_id))
-        if queue is None and queue_id >= 0 and _TOPIC_FOLDER.match(topic):
-            queue = ConsumeQueue(self._directory / topic / str(queue_id), self._file_bytes, self._files)
-            self._queues[topic, queue_id] = queue
-        return queue
-
-    def __iter__(self) -> Iterator[tuple[tuple[str, int], ConsumeQueue]]:
-        return iter(list(self._queues.items()))
-
-    def last_physical(self) -> int:
-        """Highest message position that any queue points to; -1 when there is none."""
-        return max((queue.last_physical for queue in self._queues.values()), default=-1)
-
-    def truncate(self, physical_offset: int, leads: Callable[[ConsumeQueue, tuple[str, int], int], object]) -> None:
-        """Cuts every queue that points at or beyond `physical_offset`. `leads`: whether the log has the message of a slot."""
-        for key, queue in self._queues.items():
-            queue.truncate(physical_offset, partial(leads, queue, key))
-
-    def trim(self, log_min_offset: int) -> None:
-        """`ConsumeQueue.trim` for all queues."""
-        for queue in self._queues.values():
-            queue.trim(log_min_offset)
-
-    def keep_valid_below(self, physical_offset: int) -> None:
-        """`ConsumeQueue.keep_valid_below` for all queues."""
-        for queue in self._queues.values():
-            queue.keep_valid_below(physical_offset)
-
-    def mark_unsynced(self, physical_offset: int) -> None:
-        """`ConsumeQueue.mark_unsynced` for all queues."""
-        for queue in self._queues.values():
-            queue.mark_unsynced(physical_offset)
-
-    def take_unsynced(self) -> tuple[list[str], list[str]]:
-        """(files, folders) written since the last call, for `sync_queue_files`."""
-        return self._files.take_unsynced()
-
-    def give_back_unsynced(self, files: list[str], folders: list[str]) -> None:
-        """What was taken and is not durable yet, for nothing could be opened. May be called on any thread."""
-        self._files.give_back(files, folders)
-
-    def close(self) -> None:
-        """Closes all files; flushes nothing."""
-        self._files.close()
+        self._set_end((start + position) // ENTRY_BYTES)

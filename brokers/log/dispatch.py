@@ -16,7 +16,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from brokers.log.commit_log import CommitLog, FileRange, LogError
-from brokers.log.consume_queue import ConsumeQueues, pack_entry
+from brokers.log.consume_queue import pack_entry
+from brokers.log.consume_queues import ConsumeQueues
 from brokers.log.index import MessageIndex
 from brokers.log.records import SYS_FLAG_PREPARED, SYS_FLAG_TRANSACTION_MASK, Record
 from brokers.log.scan import LogWalk

@@ -6,7 +6,7 @@ Responsible for: broker-wire-and-storage.md 3.5, one entry. Refuses to know: fil
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -109,7 +109,61 @@ def first_cut(read: Read, first: int, end: int, physical_offset: int, leads: Cal
     before = _last_below(read, max(low, slot - PAGE_ENTRIES), slot, physical_offset, leads)
     if before is not None:
         return before + 1
-    return slot if low == first else low  # nothing is known of those in front: filler, or their messages are deleted
+    if low > first:
+        return low  # nothing is known of those in front: filler, or their messages are deleted
+    while slot < end and (entries := read(slot, PAGE_ENTRIES)):  # filler says where the queue begins
+        filled = next((number for number, entry in enumerate(entries) if entry.size != FILLER_SIZE), len(entries))
+        slot += filled
+        if filled < len(entries):
+            break
+    return min(slot, end)
+
+
+class Kept(NamedTuple):
+    """Entries in front of slot `end` stay. `lacks_from`: messages from this place of the log on may have lost theirs, although
+    they were durable; None: none has."""
+
+    end: int
+    lacks_from: int | None
+
+
+def kept_below(read: Read, first: int, end: int, physical_offset: int) -> Kept:
+    """What stays of [first, end) when only entries of messages below `physical_offset` are known to be durable.
+
+    That is everything up to the last of these, whatever is damaged in between: behind it nobody would make it again. Read
+    from the end, so that it costs what does not stay.
+    """
+    filled, behind, newest = first, first, -1
+    for slot, (physical, size, _) in _from_the_end(read, first, end):
+        if newest >= 0 and (size == FILLER_SIZE or 0 <= physical < newest and (physical > 0 or size > 0)):
+            break  # in order with the one before it: an entry that lost its first bytes points too far to the front
+        if size == FILLER_SIZE:
+            filled = max(filled, slot + 1)
+        elif size > 0 and 0 <= physical < physical_offset:
+            behind, newest = slot + 1, physical
+    kept = max(filled, behind)
+    lost = kept < end and not any(physical > 0 or size > 0 for physical, size, _ in read(kept, 1))
+    return Kept(kept, max(newest, 0) if lost else None)
+
+
+def place_before(read: Read, first: int, slot: int) -> int:
+    """Place in the log of the newest message with an entry in [first, slot); 0 without."""
+    entries = (entry for _, entry in _from_the_end(read, first, slot))
+    return next((physical for physical, size, _ in entries if 0 < size != FILLER_SIZE and physical >= 0), 0)
+
+
+def merged(there: bytes, others: bytes | bytearray) -> bytes:
+    """The entries that are `there`, and where none is, those of `others` for the same slots."""
+    pairs = zip(ENTRY.iter_unpack(there.ljust(len(others), b"\0")), ENTRY.iter_unpack(others), strict=True)
+    return b"".join(ENTRY.pack(*(other if old[1] <= 0 else old)) for old, other in pairs)
+
+
+def _from_the_end(read: Read, first: int, end: int) -> Iterator[tuple[int, Entry]]:
+    high = end
+    while high > first:
+        low = max(first, high - PAGE_ENTRIES)
+        yield from reversed(list(enumerate(stretch(read, low, high), low)))
+        high = low
 
 
 def _last_below(read: Read, low: int, high: int, physical_offset: int, leads: Callable[[int], object]) -> int | None:

@@ -10,7 +10,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from brokers.log.commit_log import CommitLog
-from brokers.log.consume_queue import ConsumeQueue, ConsumeQueues, Entry, pack_entry
+from brokers.log.consume_queue import ConsumeQueue, Entry, pack_entry
+from brokers.log.consume_queues import ConsumeQueues
 from brokers.log.integrity import LIGHT_QUEUE_PREFIX, RECORD_BYTES_MAX, Place, QueueCheck
 from brokers.log.queue_entries import FILLER_SIZE
 from brokers.log.records import Record, has_queue_entry

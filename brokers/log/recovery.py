@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from brokers.log.checkpoint import Checkpoint
 from brokers.log.commit_log import CommitLog, store_ms_of
-from brokers.log.consume_queue import ConsumeQueues
+from brokers.log.consume_queues import ConsumeQueues
 from brokers.log.dispatch import Dispatcher
 from brokers.log.queue_repair import cut_queues, last_dispatched
 from brokers.log.recovery_read import read_to_the_end
@@ -39,7 +39,7 @@ def recover(
     if made.queues_valid_below is not None:
         queues.keep_valid_below(made.queues_valid_below)
     dispatched = last_dispatched(log, queues)
-    start = scan_from(made, files, dispatched)
+    start = scan_from(made, files, dispatched, queues.lacks_from())
     walk = LogWalk(log.read, start, log.capacity_end, log.file_bytes, check_body=True, written_end=made.written_end)
     read = Confirmed(walk, made, dispatched)
     dispatcher.restart_at(start)

@@ -103,9 +103,11 @@ def plan(files: Sequence[FileFacts], file_bytes: int, known: Known) -> Plan:
     return Plan(durable, durable, flushed, confirm)
 
 
-def scan_from(made: Plan, files: Sequence[FileFacts], last_dispatched: int) -> int:
-    """Start of the file where reading begins; `last_dispatched`: highest message that a queue points to, -1 without."""
-    return min(made.read_below, _newest(files, lambda file: file.first_ms is not None and file.start <= last_dispatched))
+def scan_from(made: Plan, files: Sequence[FileFacts], last_dispatched: int, lacks_from: int | None = None) -> int:
+    """Start of the file where reading begins; `last_dispatched`: highest message that a queue points to, -1 without.
+    `lacks_from`: messages from there on may have lost their entries, None: none has."""
+    dispatched = last_dispatched if lacks_from is None else min(last_dispatched, lacks_from)
+    return min(made.read_below, _newest(files, lambda file: file.first_ms is not None and file.start <= dispatched))
 
 
 def _newest(files: Sequence[FileFacts], fits: Callable[[FileFacts], bool]) -> int:

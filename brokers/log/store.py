@@ -19,7 +19,7 @@ from brokers.log.appender import Appender, PutResult
 from brokers.log.checkpoint import CHECKPOINT_NAME, AbortMarker, Checkpoint, StoreLock, read_checkpoint, write_checkpoint
 from brokers.log.cold_query import ColdRead, read_or_cold
 from brokers.log.commit_log import FILE_BYTES_DEFAULT, CommitLog, FileRange
-from brokers.log.consume_queue import FILE_BYTES_DEFAULT as QUEUE_FILE_BYTES_DEFAULT, ConsumeQueues
+from brokers.log.consume_queues import FILE_BYTES_DEFAULT as QUEUE_FILE_BYTES_DEFAULT, ConsumeQueues
 from brokers.log.disk_space import Spare, full_disk_told
 from brokers.log.dispatch import Dispatcher, QueueGrowth
 from brokers.log.errors import DiskFull

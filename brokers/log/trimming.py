@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from brokers.log.commit_log import CommitLog
-from brokers.log.consume_queue import ConsumeQueues
+from brokers.log.consume_queues import ConsumeQueues
 from brokers.log.disk import sync_directory
 
 

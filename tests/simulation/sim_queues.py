@@ -12,7 +12,7 @@ from functools import partial
 
 from brokers.log import segments
 from brokers.log.queue_entries import (
-    ENTRY, ENTRY_BYTES, FILLER_SIZE, Entry, entry_of, first_cut, first_kept, is_deleted, reaches,
+    ENTRY, ENTRY_BYTES, FILLER_SIZE, Entry, entry_of, first_cut, first_kept, is_deleted, kept_below, reaches,
 )  # fmt: skip
 from tests.simulation.world import World
 
@@ -27,6 +27,7 @@ class SimulatedQueue:
         self.first = 0
         self.synced = 0  # entries below this slot are on the medium
         self._entries: list[Entry] = []
+        self.lacks_from: int | None = None
 
     @property
     def max_offset(self) -> int:
@@ -42,16 +43,26 @@ class SimulatedQueue:
 
     def append(self, slot: int, entries: bytes | bytearray, last_physical: int) -> int:
         """Consecutive entries from `slot`; those already there are skipped. How many were new."""
+        if slot != self.max_offset and self.last_physical < 0 and self.min_offset(0) >= self.max_offset:
+            self._entries.clear()
+            self.first = self.synced = 0
+        self._mend(slot, entries)
         known = max(0, self.max_offset - slot)
         fresh = list(map(entry_of, ENTRY.iter_unpack(bytes(entries[known * ENTRY_BYTES :]))))
         if not fresh:
             return 0
-        if not self._entries:
+        if not self._entries and slot != self.first:
             self.first = self.synced = segments.file_start(slot, FILE_ENTRIES)
         missing = slot + known - self.max_offset
         self._entries += [FILLER if self.last_physical < 0 else Entry(self.last_physical, 0, 0)] * missing
         self._entries += fresh
         return len(fresh)
+
+    def _mend(self, slot: int, entries: bytes | bytearray) -> None:
+        for number, entry in enumerate(map(entry_of, ENTRY.iter_unpack(bytes(entries))), slot - self.first):
+            if 0 <= number < len(self._entries) and self._entries[number].size <= 0:
+                self._entries[number] = entry
+                self.synced = min(self.synced, self.first + number)
 
     def min_offset(self, log_min: int) -> int:
         """Slot of the first entry whose message the log still has."""
@@ -63,16 +74,14 @@ class SimulatedQueue:
             self._cut(first_cut(self.read, self.first, self.max_offset, physical_offset, leads))
 
     def keep_valid_below(self, physical_offset: int) -> None:
-        """After a power loss: what stands in front of the first broken entry."""
-        for number, (physical, size, _) in enumerate(self._entries):
-            if physical < 0 or size <= 0 or (physical >= physical_offset and size != FILLER_SIZE):
-                return self._cut(self.first + number)
+        """As the real one, after a power loss."""
+        kept = kept_below(self.read, self.first, self.max_offset, physical_offset)
+        if kept.end < self.max_offset:
+            self._cut(kept.end)
+        self.lacks_from = kept.lacks_from
 
     def _cut(self, slot: int) -> None:
         del self._entries[max(0, slot - self.first) :]
-        if all(entry.size == FILLER_SIZE for entry in self._entries):
-            self._entries.clear()
-            self.first = 0
         self.synced = min(self.synced, self.max_offset)
 
     def trim(self, log_min: int) -> None:
@@ -118,6 +127,9 @@ class SimulatedQueues:
     def keep_valid_below(self, physical_offset: int) -> None:
         for _, queue in self:
             queue.keep_valid_below(physical_offset)
+
+    def lacks_from(self) -> int | None:
+        return min((queue.lacks_from for _, queue in self if queue.lacks_from is not None), default=None)
 
     def mark_unsynced(self, physical_offset: int) -> None:
         """Entries of messages at or above it may have been written by an earlier run: the next sync has them."""

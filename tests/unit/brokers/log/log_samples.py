@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from brokers.log.consume_queue import ENTRY_BYTES, pack_entry
+from brokers.log.consume_queues import ConsumeQueues
 from brokers.log.properties import encode_properties
 from brokers.log.records import MessageFields, decode_messages, encode_message, host_bytes, message_size
 from brokers.log.store import MessageStore, StoreConfig
@@ -13,6 +15,7 @@ BORN = host_bytes("10.0.0.1", 1234)
 STORED_AT = host_bytes("10.0.0.2", 10911)
 SMALL = StoreConfig(log_file_bytes=4096, queue_file_bytes=200)
 NOW_MS = 1_700_000_000_000
+QUEUE_FILE = 10 * ENTRY_BYTES
 
 
 def message(topic: str = "T", queue_id: int = 0, body: bytes = b"body", tag: str = "", **others: object) -> MessageFields:
@@ -52,3 +55,15 @@ def bodies(store: MessageStore, queue_id: int = 0, topic: str = "T") -> list[byt
         assert answer.next_offset > offset
         offset = answer.next_offset
     return found
+
+
+def open_queues(root: Path, open_files_max: int = 16) -> ConsumeQueues:
+    """With ten entries a file."""
+    return ConsumeQueues(root, QUEUE_FILE, open_files_max)
+
+
+def fill(queues: ConsumeQueues, slots: range, queue_id: int = 0, step: int = 100) -> None:
+    queue = queues.get_or_create("T", queue_id)
+    assert queue is not None
+    for slot in slots:
+        queue.append(slot, pack_entry(slot * step, step, 0), slot * step)

@@ -1,4 +1,4 @@
-"""Consume queue files: entries, late starts, cuts, many queues."""
+"""Files of a consume queue: entries, late starts, cuts, gaps."""
 
 import os
 from pathlib import Path
@@ -8,22 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from brokers.log.commit_log import LogError
-from brokers.log.consume_queue import ENTRY_BYTES, GAP_ENTRIES_MAX, ConsumeQueues, Entry, pack_entry
-from tests.unit.brokers.log.log_samples import GOLDEN
-
-FILE = 10 * ENTRY_BYTES
-
-
-def open_queues(root: Path, open_files_max: int = 16) -> ConsumeQueues:
-    return ConsumeQueues(root, FILE, open_files_max)
-
-
-def fill(queues: ConsumeQueues, slots: range, queue_id: int = 0, step: int = 100) -> None:
-    queue = queues.get_or_create("T", queue_id)
-    assert queue is not None
-    for slot in slots:
-        queue.append(slot, pack_entry(slot * step, step, 0), slot * step)
-
+from brokers.log.consume_queue import ENTRY_BYTES, GAP_ENTRIES_MAX, Entry, pack_entry
+from brokers.log.consume_queues import ConsumeQueues
+from tests.unit.brokers.log.log_samples import GOLDEN, QUEUE_FILE as FILE, fill, open_queues
 
 def anywhere(queue: object, key: tuple[str, int], slot: int) -> bool:
     """Every entry leads to its message."""
@@ -136,35 +123,123 @@ def test_a_damaged_newest_entry_hides_none_that_has_to_go(tmp_path: Path) -> Non
     assert (queue.max_offset, queue.last_physical) == (20, 1900)
 
 
-def test_a_late_queue_cut_to_nothing_is_empty(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("first", "cut", "end"), [(37, 3000, 37), (37, 0, 37), (10, 1000, 10), (12, 0, 12)])
+def test_a_queue_cut_to_nothing_goes_on_where_it_began(tmp_path: Path, first: int, cut: int, end: int) -> None:
+    queues = open_queues(tmp_path)
+    fill(queues, range(first, first + 14))
+    queues.truncate(cut, anywhere)
+    for opened in (queues, open_queues(tmp_path)):
+        queue = opened.get("T", 0)
+        assert queue is not None
+        assert (queue.max_offset, queue.last_physical, queue.min_offset(0)) == (end, -1, end)
+    fill(queues, range(end, end + 3))
+    again = open_queues(tmp_path).get("T", 0)
+    assert again is not None
+    assert (again.min_offset(0), again.max_offset) == (end, end + 3)
+
+
+def test_a_cut_that_takes_the_only_file_left_keeps_the_place_to_go_on(tmp_path: Path) -> None:
+    queues = open_queues(tmp_path)
+    fill(queues, range(12))
+    queues.trim(1000)
+    queues.truncate(1000, anywhere)
+    for opened in (queues, open_queues(tmp_path)):
+        queue = opened.get("T", 0)
+        assert queue is not None
+        assert (queue.min_offset(1000), queue.max_offset) == (10, 10)
+
+
+def test_a_queue_without_messages_begins_wherever_its_master_does(tmp_path: Path) -> None:
     queues = open_queues(tmp_path)
     fill(queues, range(37, 39))
-    queues.truncate(3000, anywhere)
-    queue = queues.get("T", 0)
-    assert queue is not None
-    assert (queue.max_offset, queue.last_physical) == (0, -1)
+    queues.truncate(0, anywhere)
+    fill(queues, range(14, 17))
+    for opened in (queues, open_queues(tmp_path)):
+        queue = opened.get("T", 0)
+        assert queue is not None
+        assert (queue.min_offset(0), queue.max_offset, len(queue.read(14, 9))) == (14, 17, 3)
 
 
 @pytest.mark.parametrize(
-    ("broken", "durable_below", "kept"),
-    [(24, 2400, 24), (12, 1500, 12), (12, 1000, 10), (3, 400, 3), (3, 0, 0), (20, 2000, 20), (20, 1100, 11)],
-)
-def test_after_a_loss_of_power_entries_count_up_to_the_first_broken_one(
-    tmp_path: Path, broken: int, durable_below: int, kept: int
+    ("broken", "durable_below", "kept", "lacks_from"),
+    [
+        (24, 2400, 24, None), (12, 1500, 15, None), (12, 1000, 10, None), (3, 400, 3, 200), (3, 0, 0, None), (20, 2000, 20, 1900),
+        (20, 2100, 20, 1900), (20, 1100, 11, None), (0, 100, 0, 0), (7, 10_000, 25, None),
+    ],
+)  # fmt: skip
+def test_after_a_loss_of_power_entries_are_kept_up_to_the_last_durable_one(
+    tmp_path: Path, broken: int, durable_below: int, kept: int, lacks_from: int | None
 ) -> None:
     queues = open_queues(tmp_path)
     fill(queues, range(25))
     queues.close()
-    path = tmp_path / "T" / "0" / f"{broken * ENTRY_BYTES // FILE * FILE:020d}"
-    data = bytearray(path.read_bytes())
-    at = broken * ENTRY_BYTES % FILE
-    data[at : at + ENTRY_BYTES] = bytes(ENTRY_BYTES)
-    path.write_bytes(data)
+    zeroed(tmp_path, broken)
     again = open_queues(tmp_path)
     again.keep_valid_below(durable_below)
     queue = again.get("T", 0)
     assert queue is not None
     assert (queue.max_offset, queue.last_physical) == (kept, kept * 100 - 100 if kept else -1)
+    assert again.lacks_from() == lacks_from
+
+
+def zeroed(root: Path, slot: int) -> None:
+    """Nothing is where the entry of a slot was."""
+    at = slot * ENTRY_BYTES
+    with (root / "T" / "0" / f"{at // FILE * FILE:020d}").open("r+b") as file:
+        os.pwrite(file.fileno(), bytes(ENTRY_BYTES), at % FILE)
+
+
+def test_durable_entries_behind_a_gap_stay_after_a_loss_of_power(tmp_path: Path) -> None:
+    queues = open_queues(tmp_path)
+    fill(queues, range(2))
+    fill(queues, range(18, 29))
+    queues.keep_valid_below(2500)
+    queue = queues.get("T", 0)
+    assert queue is not None
+    assert (queue.max_offset, queue.last_physical, queues.lacks_from()) == (25, 2400, None)
+    queues.keep_valid_below(500)
+    assert (queue.max_offset, queue.last_physical, queues.lacks_from()) == (2, 100, None)
+
+
+def test_an_entry_that_lost_its_first_bytes_is_not_taken_for_a_durable_one(tmp_path: Path) -> None:
+    """The page in front of it was never written: zeros, and of this entry only size and tags code are there."""
+    queues = open_queues(tmp_path)
+    fill(queues, range(9))
+    queues.close()
+    for slot in (5, 6):
+        zeroed(tmp_path, slot)
+    with (tmp_path / "T" / "0" / f"{0:020d}").open("r+b") as file:
+        os.pwrite(file.fileno(), bytes(8), 7 * ENTRY_BYTES)
+    again = open_queues(tmp_path)
+    again.keep_valid_below(500)
+    queue = again.get("T", 0)
+    assert queue is not None
+    assert (queue.max_offset, queue.last_physical) == (5, 400)
+
+
+def test_filler_that_says_where_to_go_on_outlives_a_loss_of_power(tmp_path: Path) -> None:
+    queues = open_queues(tmp_path)
+    fill(queues, range(37, 39))
+    queues.keep_valid_below(100)
+    queue = queues.get("T", 0)
+    assert queue is not None
+    assert (queue.max_offset, queue.last_physical) == (37, -1)
+
+
+def test_a_file_without_bytes_between_others_is_told_and_filled_again(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    queues = open_queues(tmp_path)
+    fill(queues, range(35))
+    queues.close()
+    lost = tmp_path / "T" / "0" / f"{FILE:020d}"
+    lost.write_bytes(b"")
+    again = open_queues(tmp_path)
+    queue = again.get("T", 0)
+    assert queue is not None
+    assert str(lost) in caplog.text
+    assert (queue.max_offset, again.lacks_from()) == (35, 900)
+    fill(again, range(9, 35))
+    assert [entry.physical_offset for slot in range(35) for entry in queue.read(slot, 1)] == list(range(0, 3500, 100))
+    assert again.take_unsynced()[0] == [str(lost)]
 
 
 @given(log_min=st.integers(0, 2600))
@@ -176,25 +251,6 @@ def test_the_minimum_is_the_first_entry_whose_message_is_kept(tmp_path_factory: 
     assert queue is not None
     assert queue.min_offset(log_min) == min(-(-log_min // 100), 25)
     queues.close()
-
-
-def test_many_queues_share_a_bounded_number_of_open_files(tmp_path: Path) -> None:
-    before = len(os.listdir("/proc/self/fd"))
-    queues = open_queues(tmp_path, open_files_max=4)
-    for round_number in range(3):
-        for queue_id in range(40):
-            fill(queues, range(round_number * 4, round_number * 4 + 4), queue_id)
-    assert len(os.listdir("/proc/self/fd")) <= before + 4
-    assert {queue.max_offset for _, queue in queues} == {12}
-    files, folders = queues.take_unsynced()
-    assert len(files) == 80
-    assert len(folders) == 42
-    queues.close()
-
-
-@pytest.mark.parametrize(("topic", "queue_id"), [("../x", 0), ("", 0), ("a/b", 0), ("T", -1), ("t" * 256, 0)])
-def test_names_that_cannot_be_folders_get_no_queue(tmp_path: Path, topic: str, queue_id: int) -> None:
-    assert open_queues(tmp_path).get_or_create(topic, queue_id) is None
 
 
 def test_files_of_another_size_are_refused(tmp_path: Path) -> None:
@@ -235,26 +291,3 @@ def test_filler_at_a_files_border_does_not_take_messages_along(tmp_path: Path) -
     assert queue.read(8, 1)[0].physical_offset == before
     queue.trim(queue.read(20, 1)[0].physical_offset + 1)
     assert queue.read(8, 1) == [] and queue.read(22, 1)
-
-
-def test_opening_many_queues_reads_only_where_they_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    queues = ConsumeQueues(tmp_path, 300_000 * ENTRY_BYTES)
-    for number in range(1000):
-        count = 2000 if number % 10 == 0 else 1
-        entries = b"".join(pack_entry(100 * slot, 100, 0) for slot in range(count))
-        queue = queues.get_or_create(f"T{number % 20}", number // 20)
-        assert queue is not None
-        queue.append(0, entries, 100 * (count - 1))
-    queues.close()
-    read, real = [0], os.pread
-
-    def counted(fd: int, count: int, position: int) -> bytes:
-        data = real(fd, count, position)
-        read[0] += len(data)
-        return data
-
-    monkeypatch.setattr(os, "pread", counted)
-    again = ConsumeQueues(tmp_path, 300_000 * ENTRY_BYTES)
-    assert sum(queue.max_offset for _, queue in again) == 100 * 2000 + 900
-    assert read[0] < 1000 * 10_000  # not the six megabytes of each
-    again.close()

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from brokers.log.consume_queue import ConsumeQueues
+from brokers.log.consume_queues import ConsumeQueues
 from brokers.log.dispatch import Dispatcher
 from brokers.log.records import Record
 from brokers.log.scan import LogWalk

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from brokers.log.checkpoint import Checkpoint, write_checkpoint
 from brokers.log.store import MessageStore
+from brokers.log.trimming import trim
 from tests.unit.brokers.log.log_samples import NOW_MS, bodies, encoded, log_bytes, message, sized, small_store
 
 
@@ -325,3 +326,51 @@ def test_what_was_flushed_and_confirmed_is_not_doubted(tmp_path: Path) -> None:
     store.checkpoint()
     store.close(clean=False)
     assert small_store(tmp_path, same_boot=True).log_end == end
+
+
+def test_a_lost_entry_does_not_take_durable_ones_behind_it_along(tmp_path: Path) -> None:
+    """T/0 is idle for a file of the log; of its entries one became zeros before power was lost."""
+    store = small_store(tmp_path)
+    for number in range(30):
+        store.put(message(body=b"%d" % number), NOW_MS + number * 10_000)
+    for number in range(80):
+        store.put(message(queue_id=1), NOW_MS + (40 + number) * 10_000)
+    store.dispatch_to(store.log_end)
+    store.checkpoint()
+    store.close(clean=False)
+    overwrite(tmp_path / "consumequeue" / "T" / "0" / f"{200:020d}", 40, bytes(20))
+    again = small_store(tmp_path)
+    assert again.recovery.scanned_from == 4096
+    assert again.queue_bounds("T", 0) == (0, 30)
+    assert [again.query("T", 0, slot, 1).messages for slot in (11, 12, 13, 29)] == [1, 0, 1, 1]
+    assert again.put(message(), NOW_MS).queue_offset == 30
+
+
+@pytest.mark.parametrize("same_boot", [True, False])
+@pytest.mark.parametrize("flushed", [4, 34])
+def test_a_queue_file_that_became_empty_is_made_again(tmp_path: Path, flushed: int, same_boot: bool) -> None:
+    store = small_store(tmp_path)
+    for number in range(35):
+        store.put(message(body=b"%d" % number), NOW_MS + number * 10_000)
+        store.dispatch_to(store.log_end)
+        if number == flushed:
+            store.checkpoint()
+    store.close(clean=False)
+    (tmp_path / "consumequeue" / "T" / "0" / f"{200:020d}").write_bytes(b"")
+    again = small_store(tmp_path, same_boot=same_boot)
+    again.dispatch_to(again.log_end)
+    assert bodies(again) == [b"%d" % number for number in range(35)]
+
+
+def test_a_queue_that_loses_all_its_messages_to_a_cut_goes_on_where_it_was(tmp_path: Path) -> None:
+    store = small_store(tmp_path)
+    for _ in range(10):
+        store.put(message(), NOW_MS)
+    while len(store.log.file_starts) < 3:
+        store.put(message(queue_id=1), NOW_MS)
+    border = store.put(message(), NOW_MS).physical_offset
+    store.dispatch_to(store.log_end)
+    trim(store.log, store.queues, store.log.file_starts[2], store.dispatched_offset)()
+    store.truncate(border)
+    assert store.queue_bounds("T", 0) == (10, 10)
+    assert store.put(message(), NOW_MS).queue_offset == 10

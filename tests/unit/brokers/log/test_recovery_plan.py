@@ -49,6 +49,11 @@ def test_reading_begins_no_later_than_the_newest_entry() -> None:
     assert [scan_from(made, FILES, last) for last in (-1, 0, 999, 1000, 2500, 3500)] == [0, 0, 0, 1000, 2000, 2000]
 
 
+def test_reading_begins_where_messages_may_have_lost_their_entries() -> None:
+    made = Plan(3000, None, 0, 0)
+    assert [scan_from(made, FILES, 2500, lacks) for lacks in (None, 2900, 1999, 0)] == [2000, 2000, 1000, 0]
+
+
 def test_a_confirm_offset_beyond_the_files_is_not_believed_but_remembered_as_missing() -> None:
     made = plan(FILES, FILE, known(confirm_offset=10**12))
     assert made.confirm_offset == 4000

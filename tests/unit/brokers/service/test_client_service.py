@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from brokers.log.consume_queue import ConsumeQueues
+from brokers.log.consume_queues import ConsumeQueues
 from brokers.log.records import MessageFields, host_bytes
 from brokers.namesrv_client import RouteEntry, register_request
 from brokers.remoting import fastjson

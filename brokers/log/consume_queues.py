@@ -1,0 +1,94 @@
+"""All consume queues of a store, by (topic, queue id).
+
+Responsible for: finding them on disk, a bounded number of open files for any number of queues.
+Refuses to know: what an entry is, what the messages are.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+
+from brokers.log.commit_log import LogError
+from brokers.log.consume_queue import ConsumeQueue
+from brokers.log.open_files import OPEN_FILES_MAX, OpenFiles
+from brokers.log.queue_entries import ENTRY_BYTES
+
+FILE_BYTES_DEFAULT = 300_000 * ENTRY_BYTES
+
+_TOPIC_FOLDER = re.compile(r"[%|a-zA-Z0-9_-]{1,255}\Z")
+
+
+class ConsumeQueues:
+    """All queues of a store, by (topic, queue id)."""
+
+    def __init__(
+        self, directory: Path | str, file_bytes: int = FILE_BYTES_DEFAULT, open_files_max: int = OPEN_FILES_MAX
+    ) -> None:
+        if file_bytes <= 0 or file_bytes % ENTRY_BYTES:
+            raise LogError(f"consume queue file size {file_bytes} is no multiple of {ENTRY_BYTES}")
+        self._directory, self._file_bytes = Path(directory), file_bytes
+        self._files = OpenFiles(open_files_max)
+        self._queues: dict[tuple[str, int], ConsumeQueue] = {}
+        self._directory.mkdir(parents=True, exist_ok=True)
+        for topic in sorted(self._directory.iterdir()):
+            for queue in sorted(topic.iterdir()) if topic.is_dir() else ():
+                if queue.name.isascii() and queue.name.isdigit():
+                    self._queues[topic.name, int(queue.name)] = ConsumeQueue(queue, file_bytes, self._files)
+
+    def get(self, topic: str, queue_id: int) -> ConsumeQueue | None:
+        """The queue, or None when nothing was ever written to it."""
+        return self._queues.get((topic, queue_id))
+
+    def get_or_create(self, topic: str, queue_id: int) -> ConsumeQueue | None:
+        """The queue, made when absent; None when topic or id cannot be a queue's name (such messages get no entry)."""
+        queue = self._queues.get((topic, queue_id))
+        if queue is None and queue_id >= 0 and _TOPIC_FOLDER.match(topic):
+            queue = ConsumeQueue(self._directory / topic / str(queue_id), self._file_bytes, self._files)
+            self._queues[topic, queue_id] = queue
+        return queue
+
+    def __iter__(self) -> Iterator[tuple[tuple[str, int], ConsumeQueue]]:
+        return iter(list(self._queues.items()))
+
+    def last_physical(self) -> int:
+        """Highest message position that any queue points to; -1 when there is none."""
+        return max((queue.last_physical for queue in self._queues.values()), default=-1)
+
+    def truncate(self, physical_offset: int, leads: Callable[[ConsumeQueue, tuple[str, int], int], object]) -> None:
+        """Cuts every queue that points at or beyond `physical_offset`. `leads`: whether the log has the message of a slot."""
+        for key, queue in self._queues.items():
+            queue.truncate(physical_offset, partial(leads, queue, key))
+
+    def trim(self, log_min_offset: int) -> None:
+        """`ConsumeQueue.trim` for all queues."""
+        for queue in self._queues.values():
+            queue.trim(log_min_offset)
+
+    def keep_valid_below(self, physical_offset: int) -> None:
+        """`ConsumeQueue.keep_valid_below` for all queues."""
+        for queue in self._queues.values():
+            queue.keep_valid_below(physical_offset)
+
+    def lacks_from(self) -> int | None:
+        """Lowest `ConsumeQueue.lacks_from`."""
+        return min((queue.lacks_from for queue in self._queues.values() if queue.lacks_from is not None), default=None)
+
+    def mark_unsynced(self, physical_offset: int) -> None:
+        """`ConsumeQueue.mark_unsynced` for all queues."""
+        for queue in self._queues.values():
+            queue.mark_unsynced(physical_offset)
+
+    def take_unsynced(self) -> tuple[list[str], list[str]]:
+        """(files, folders) written since the last call, for `sync_queue_files`."""
+        return self._files.take_unsynced()
+
+    def give_back_unsynced(self, files: list[str], folders: list[str]) -> None:
+        """What was taken and is not durable yet, for nothing could be opened. May be called on any thread."""
+        self._files.give_back(files, folders)
+
+    def close(self) -> None:
+        """Closes all files; flushes nothing."""
+        self._files.close()
