@@ -14,10 +14,13 @@ from tests.simulation import disk_faults
 from tests.simulation.disk import EPOCH_SEEN, EPOCHS, EPOCHS_BACKUP, IDENTITY, MARKER
 
 if TYPE_CHECKING:
+    from processors.state import BrokerSet
     from tests.simulation.broker_node import BrokerNode
     from tests.simulation.disk import SimulatedDisk
     from tests.simulation.faults import Faults
 
+CLEANED_LATE_MS, CLEANED_DOWN_MS = (0, 6_000), (7_000, 9_000)
+EMPTIED_MS = (1_000, 12_000)
 FILES = (IDENTITY, MARKER, EPOCHS, EPOCHS_BACKUP, EPOCH_SEEN)
 
 
@@ -41,6 +44,7 @@ class Accidents:
             ("older_copy", self._older_copy),
             ("lose_file", self._lose_file),
             ("blackout", self._blackout),
+            ("clean", self._clean),
         ]
 
     def _victim(self) -> BrokerNode | None:
@@ -113,24 +117,53 @@ class Accidents:
             self._disk_changed(node)
 
     def _blackout(self) -> None:
-        """The power of all goes at once. What was flushed somewhere is owed all the same, by comparing all of them."""
-        self.cluster.checkers.holders.copied()
+        """The power of all goes at once. What was flushed is owed all the same."""
+        holders = self.cluster.checkers.holders
+        holders.copied()
         if not self._set_is_whole():
             return
+        holders.all_go_dark()
         for node in self.cluster.brokers:
             node.lose_power()
             self.faults.restart_later(node)
         self._did("blackout", self.cluster.brokers[0], "and all others lose their power")
 
+    def _newest_set(self) -> BrokerSet | None:
+        newest = max(self.cluster.controllers, key=lambda node: node.folder.offset)
+        return newest.folder.state.sets.get(self.cluster.set_name)
+
     def _set_is_whole(self) -> bool:
         """Every replica up, trusted, and in the set as the log knows it."""
-        newest = max(self.cluster.controllers, key=lambda node: node.folder.offset)
-        known = newest.folder.state.sets.get(self.cluster.set_name)
+        known = self._newest_set()
         return known is not None and all(
             node.core is not None and node.core.clean and node.disk.power_in is None and node.broker_id in known.sync_state_set
             and node.incarnation == getattr(known.replica(node.broker_id or 0), "incarnation", None)
             for node in self.cluster.brokers
         )  # fmt: skip
+
+    def _clean(self) -> None:
+        """An operator cleans a replica: one that is down a while, or lives all the same. It counts as a lost disk, for who was
+        cleaned must begin with an empty folder."""
+        node = self._victim()
+        if node is None or node.broker_id is None:
+            return
+        living, broker_id = self.world.one_in(2), node.broker_id
+        self._did("clean", node, f"is to be cleaned{', though it lives' if living else ''}")
+        if not living:
+            node.stop()
+            self.world.after(self.world.between(*CLEANED_DOWN_MS), lambda: node.up or node.start())
+        self.world.after(0 if living else self.world.between(*CLEANED_LATE_MS), lambda: self.faults.operator.clean(broker_id, living=living))
+        self.world.after(self.world.between(*EMPTIED_MS), self.empty_the_cleaned)
+
+    def empty_the_cleaned(self) -> None:
+        """Whose id the log has forgotten begins anew."""
+        known = self._newest_set()
+        for node in self.cluster.brokers:
+            identity = node.disk.identity
+            if known is not None and identity is not None and known.replica(identity.broker_id) is None:
+                self.world.note(f"   {node.name} was cleaned and is emptied")
+                self.world.count("replica.emptied")
+                self._lose_disk(node, keep_identity=False)
 
     def _disk_error(self) -> None:
         """One write is refused. It counts as a lost disk: what was written before cannot be vouched for."""

@@ -8,6 +8,7 @@ Refuses to know: any rule of replication, election or recovery; it only carries.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from brokers import boot
@@ -45,13 +46,23 @@ DYING_MS, RESTARTED_MS = 5, 100
 DOWN_MS = (30, 3_000)
 
 
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What the brokers of a set may differ in."""
+
+    min_in_sync: int
+    priority: int
+    is_learner: bool
+
+
 class BrokerNode:
     """One replica; `life` counts its starts, the disk outlives them."""
 
-    def __init__(self, cluster: Cluster, name: str) -> None:
+    def __init__(self, cluster: Cluster, name: str, settings: Settings) -> None:
         self.cluster = cluster
         self.world = cluster.world
-        self.name = name
+        self.name, self.settings = name, settings
+        self.wall_shift_ms = 0
         self.address = f"{name}:1"
         self.ha_address = f"{name}:2"
         self.disk = SimulatedDisk()
@@ -71,6 +82,11 @@ class BrokerNode:
     @property
     def broker_id(self) -> int | None:
         return self.membership.broker_id if self.up else None
+
+    @property
+    def wall_ms(self) -> int:
+        """What its own clock says."""
+        return self.world.wall_ms + self.wall_shift_ms
 
     # -- life --------------------------------------------------------------------------------------
 
@@ -194,7 +210,7 @@ class BrokerNode:
         core = ReplicaCore(
             ReplicaConfig(
                 file_bytes=FILE_BYTES, batch_bytes=1_500, unacked_bytes_max=16_384, all_ack=not self.cluster.shape.count_mode,
-                min_in_sync_replicas=self.cluster.shape.min_in_sync,
+                min_in_sync_replicas=self.settings.min_in_sync, async_learner=self.settings.is_learner,
             ),
             broker_id=broker_id,
             incarnation=self.incarnation,
@@ -220,7 +236,7 @@ class BrokerNode:
     def position(self) -> messages.LogPosition:
         core = self.core
         if core is None:
-            return messages.LogPosition(-1, 0, 0)
+            return messages.LogPosition(self._epochs.newest_epoch, self.disk.log_end, self.disk.confirm_offset, self.disk.epoch_seen)
         set_epoch = core.set_epoch if core.is_master else -1
         return messages.LogPosition(core.epochs.newest_epoch, core.log_end, core.confirm_offset, core.log.epoch_seen, set_epoch)
 

@@ -109,7 +109,7 @@ class BrokerService:
         if kept_out is not None:
             return request.reply(kept_out[0], remark=kept_out[1])
         try:
-            start = self.disk.put(made, self.world.wall_ms)
+            start = self.disk.put(made, self.node.wall_ms)
         except DiskFull as error:
             return self._unavailable(request, error)
         except OSError as error:
@@ -119,6 +119,7 @@ class BrokerService:
         except PowerCut:
             self.node.power_cut()
             return None
+        self.node.cluster.checkers.ledger.stored(made)
         self._stored(Put(connection, request, shell.core.master_epoch, start, self.disk.log_end))
         return None
 

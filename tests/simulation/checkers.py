@@ -15,7 +15,7 @@ from immutables import Map
 
 from brokers.ha.patience import SILENT_HEARTBEATS
 from brokers.ha.slave_link import MASTER_BEGINS_LATER, SlaveState
-from events.changes import SyncStateSetAltered
+from events.changes import BrokersCleaned, SyncStateSetAltered
 from events.commands import ElectMaster, RegisterBroker
 from events.outcomes import LABEL_AT_RISK, LABEL_DESIGNATED, LABEL_REPEAT, LABEL_UNCLEAN
 from processors.state import BrokerSet, check_invariants
@@ -70,6 +70,7 @@ class Checkers:
         self.lenient = cluster.shape.count_mode
         self._unclean_choice = -1
         self.published_offset = -1
+        self.published_proofs: dict[int, Outcome] = {}
         self._digests: dict[int, bytes] = {}
         self._masters: dict[int, tuple[str, int]] = {}
         self._newest_master: tuple[int, BrokerNode] | None = None
@@ -107,12 +108,21 @@ class Checkers:
             raise InvariantBroken(f"offset {applied.offset}: {problems}")
         broker_set = node.folder.state.sets.get(self.cluster.set_name)
         if broker_set is not None:
+            self._cleaned(outcome)
             if LABEL_AT_RISK in outcome.labels and outcome.accepted and outcome.broker_name == self.cluster.set_name:
                 self._elected_at_risk(outcome, broker_set.master_epoch)
             epochs = (broker_set.master_epoch, broker_set.sync_state_set_epoch)
             if epochs[0] < self._set_epochs[0] or epochs[1] < self._set_epochs[1]:
                 raise InvariantBroken(f"offset {applied.offset}: epochs fell from {self._set_epochs} to {epochs}")
             self._set_epochs = epochs
+
+    def _cleaned(self, outcome: Outcome) -> None:
+        """What an operator has cleaned away is no holder any more, whatever lies on its disk."""
+        gone = {one for change in outcome.changes if isinstance(change, BrokersCleaned) for one in change.broker_ids}
+        for node in self.cluster.brokers:
+            if outcome.broker_name == self.cluster.set_name and node.disk.identity is not None and node.disk.identity.broker_id in gone:
+                self.world.count("replica.cleaned")
+                self.holders.untrusted(node, -1)
 
     def _elected_at_risk(self, outcome: Outcome, epoch: int) -> None:
         """The label excuses nothing; an operator who chose so does (what the chosen one lacks is given up when it leads)."""
@@ -212,6 +222,8 @@ class Checkers:
         if self._digests.get(outcome.command_offset, outcome.digest) != outcome.digest:
             raise InvariantBroken(f"{node.name} published another digest at {outcome.command_offset}")
         self.published_offset = max(self.published_offset, outcome.command_offset)
+        if outcome.state_digest:
+            self.published_proofs.setdefault(outcome.command_offset, outcome)
 
     # -- replicas ----------------------------------------------------------------------------------
 
@@ -394,7 +406,7 @@ class Checkers:
             return f"{len(masters)} masters"
         master = masters[0].core
         assert master is not None
-        registered = sorted(node.broker_id or -1 for node in self.cluster.brokers)
+        registered = sorted(node.broker_id or -1 for node in self.cluster.brokers if not node.settings.is_learner)
         if list(master.sync_state_set) != registered:
             return f"SyncStateSet is {master.sync_state_set}, replicas are {registered}"
         if any(len(node.disk.log) != len(masters[0].disk.log) for node in self.cluster.brokers):

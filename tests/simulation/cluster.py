@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from tests.simulation.broker_node import BrokerNode
+from tests.simulation.broker_node import BrokerNode, Settings
 from tests.simulation.checkers import Checkers
 from tests.simulation.client_node import ClientNode
 from tests.simulation.controller_node import ControllerNode
@@ -20,10 +20,14 @@ from tests.simulation.strays import Strays
 from tests.simulation.world import World
 
 
+NO_PRIORITY = 2_147_483_647
+
+
 @dataclass(frozen=True, slots=True)
 class Shape:
     """How large a world is, and what its brokers promise. `count_mode`: two copies are enough, whoever holds them (S2).
-    `min_in_sync`: what each broker is configured with. `odd_sends`: clients send now and then what a broker does not store.
+    `min_in_sync`, `priorities`: what brokers are configured with, in turn; the last `learners` of them copy and are no
+    members. `odd_sends`: clients send now and then what a broker does not store.
     `retains`: old files of the log are deleted."""
 
     controllers: int = 2
@@ -33,7 +37,9 @@ class Shape:
     count_mode: bool = False
     odd_sends: bool = False
     retains: bool = False
-    min_in_sync: int = 2
+    min_in_sync: tuple[int, ...] = (2,)
+    priorities: tuple[int, ...] = (NO_PRIORITY,)
+    learners: int = 0
 
 
 class Place:
@@ -88,7 +94,7 @@ class Cluster:
         self.checkers = Checkers(self)
         self.controller_names = [f"c{number}" for number in range(1, shape.controllers + 1)]
         self.controllers = [ControllerNode(self, name) for name in self.controller_names]
-        self.brokers = [BrokerNode(self, f"b{number}") for number in range(1, shape.brokers + 1)]
+        self.brokers = [BrokerNode(self, f"b{number}", self._settings(number)) for number in range(1, shape.brokers + 1)]
         self._places: dict[str, Place] = {}
         for controller in self.controllers:
             self._places[controller.name] = Place(controller, controller.accept)
@@ -98,6 +104,14 @@ class Cluster:
         for node in (*self.controllers, *self.brokers):
             world.after(world.chance.randrange(200), node.start)
         self.clients = [ClientNode(self, f"p{number}") for number in range(1, shape.clients + 1)]
+
+    def _settings(self, number: int) -> Settings:
+        shape = self.shape
+        return Settings(
+            shape.min_in_sync[number % len(shape.min_in_sync)],
+            shape.priorities[number % len(shape.priorities)],
+            is_learner=number > shape.brokers - shape.learners,
+        )
 
     def node_at(self, address: str) -> Place | Nowhere:
         return self._places.get(address, Nowhere())

@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING
 
 from brokers.remoting.command import RemotingCommand
 from processors import effects as fx
-from processors import snapshot_codec
+from processors import snapshot_codec, snapshot_proof
 from processors.core import ControllerCore, CoreConfig
 from processors.fold import Applied, Folder
 from processors.responses import not_leader
 from processors.state import SETTING_DEDUPE_WINDOW
+from processors.state_digest import has_state_digest
 from tests.simulation.checkers import DEDUPE_WINDOW
 from tests.simulation.network import End, wake
 from tests.simulation.strays import NOTICE
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
 
 TICK_MS = 50
 APPEND_DEADLINE_MS = 2_000
-SNAPSHOT_EVERY = 25
 SNAPSHOTS_KEPT = 3
 
 
@@ -75,15 +75,31 @@ class ControllerNode:
         self._tick(self.life)
 
     def _newest_snapshot(self) -> Folder:
-        offset = max((one for one in self.snapshots if one <= self._published_at_start), default=None)
-        if offset is None:
-            return Folder()
-        self.world.count("controller.from_snapshot")
-        return snapshot_codec.load(self.snapshots[offset])
+        """As `start_fold`: the newest that is proven by what was published; without an own one, another controller's."""
+        own = next((one for offset in sorted(self.snapshots, reverse=True) if (one := self._proven(self.snapshots[offset]))), None)
+        if own is not None:
+            self.world.count("controller.from_snapshot")
+            return own
+        for peer in self.cluster.controllers:
+            fetched = self._proven(peer.snapshots[max(peer.snapshots)]) if peer is not self and peer.up and peer.snapshots else None
+            if fetched is not None:
+                self.world.count("controller.from_anothers_snapshot")
+                return fetched
+        return Folder()
+
+    def _proven(self, data: bytes) -> Folder | None:
+        folder = snapshot_codec.load(data)
+        if folder.offset > self._published_at_start:
+            return None
+        why = snapshot_proof.doubt(folder, self.cluster.checkers.published_proofs.get(folder.offset))
+        if why is not None:
+            self.world.count("snapshot.refused")
+            self.world.note(f"{self.name} does not believe a snapshot: {why}")
+        return folder if why is None else None
 
     def _keep_snapshot(self) -> None:
         folder = self.folder
-        if folder.offset % SNAPSHOT_EVERY == SNAPSHOT_EVERY - 1:
+        if has_state_digest(folder.offset):
             still = Folder(folder.state, folder.offset, folder.digest, folder.recent.copy())
             self.snapshots[folder.offset] = snapshot_codec.dump(still)
             for old in sorted(self.snapshots)[:-SNAPSHOTS_KEPT]:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from tests.simulation import disk_faults, strays
 from tests.simulation.accidents import Accidents
+from tests.simulation.forgery import forged
 from tests.simulation.ghost import Ghosts
 from tests.simulation.mixes import Mix, mix_of
 from tests.simulation.odd_requests import Operator
@@ -33,6 +34,7 @@ OUTCOMES_FIRST_MS = (0, 90)
 CLOCK_JUMP_MS = 3_600_000
 UNSEEN_MS = (11_000, 15_000)
 INSIDE_EFFECTS_MAX = 40
+CLEANED_SEEN_MS = (1_000, 7_000, 12_000)
 
 
 class Faults:
@@ -67,7 +69,8 @@ class Faults:
             ("cut", self._cut),
             ("isolate", self._isolate),
             ("journal_stall", self._stall),
-            ("clock_jump", self._clock_jump),
+            ("clock_jump", lambda: self._clock_jump("clock_jump", self.world.chance.choice(self.cluster.controllers))),
+            ("broker_clock_jump", lambda: self._clock_jump("broker_clock_jump", self._broker())),
             ("designate", self._designate),
             ("suspect", self._suspect),
             ("kill_inside", self._kill_inside),
@@ -80,6 +83,8 @@ class Faults:
             ("restart_slave", self._restart_slave),
             ("poll", self._poll),
             ("lose_sight", self._lose_sight),
+            ("wrong_snapshot", self._wrong_snapshot),
+            ("lose_snapshots", self._lose_snapshots),
             ("unheard", self._unheard),
             *self.accidents.kinds(),
             *((kind, partial(self.cluster.strays.let_loose, kind)) for kind in strays.KINDS),
@@ -94,6 +99,8 @@ class Faults:
         self.cluster.strays.end()
         self.cluster.journal.stalled = self.cluster.journal.outcomes_stalled = False
         self.cluster.journal.stall_one_in = 0
+        for delay_ms in CLEANED_SEEN_MS:  # a command of before may land late
+            self.world.after(delay_ms, self.accidents.empty_the_cleaned)
         for node in (*self.cluster.controllers, *self.cluster.brokers):
             node.paused = False
             if not node.up:
@@ -243,10 +250,28 @@ class Faults:
         self.world.after(self.world.between(*OUTCOMES_FIRST_MS), commands_too)
         self.world.after(self.world.chance.randint(*STALL_MS), go_on)
 
-    def _clock_jump(self) -> None:
-        node = self.world.chance.choice(self.cluster.controllers)
-        self._did("clock_jump")
+    def _clock_jump(self, name: str, node: BrokerNode | ControllerNode) -> None:
+        """Its own only: no clock knows of another."""
+        self._did(name)
         node.wall_shift_ms += self.world.chance.choice([-CLOCK_JUMP_MS, CLOCK_JUMP_MS])
+
+    def _wrong_snapshot(self) -> None:
+        """The newest snapshot of a controller says something else than what was folded, and it starts anew."""
+        node = self.world.chance.choice(self.cluster.controllers)
+        newest = max(node.snapshots, default=None)
+        made = None if newest is None else forged(node.snapshots[newest], self.cluster.set_name, self.world)
+        if newest is not None and made is not None:
+            self._did("wrong_snapshot")
+            node.snapshots[newest] = made
+            self._kill(node, "kill_controller")
+
+    def _lose_snapshots(self) -> None:
+        """A controller starts on an empty disk."""
+        node = self.world.chance.choice(self.cluster.controllers)
+        if node.snapshots:
+            self._did("lose_snapshots")
+            node.snapshots.clear()
+            self._kill(node, "kill_controller")
 
     def _designate(self) -> None:
         node = self._broker()

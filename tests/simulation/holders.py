@@ -69,6 +69,14 @@ class Holders:
             if promise.end > above:
                 self._strike(promise, node.name)
 
+    def all_go_dark(self) -> None:
+        """The power of all is about to go: what not all of them have flushed may be gone, for of two copies that were being
+        written nobody can tell which one is whole (README: power of all members in one moment)."""
+        for promise in self._promises.values():
+            if not all(node.disk.is_stable(promise.offset, promise.end) for node in self.cluster.brokers if node.name in promise.holders):
+                for name in list(promise.holders):
+                    self._strike(promise, name)
+
     def chosen_by_an_operator(self, node: BrokerNode) -> None:
         """An unclean choice: what this replica has not got was given up by name."""
         for promise in self._promises.values():

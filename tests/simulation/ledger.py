@@ -7,9 +7,10 @@ Refuses to know: replicas' roles, epochs, how a send found its master.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from brokers.log.commit_log import store_ms_of
+from brokers.log.records import MessageFields
 from brokers.log.scan import LogWalk
 from brokers.service.send_messages import packed_peer
 from tests.simulation.passing_on import peer_of
@@ -32,6 +33,12 @@ class Ledger:
         self.cluster, self.world = cluster, cluster.world
         self.gone_below = 0
         self._acked: dict[bytes, bytes] = {}
+        self._stored_ms: dict[bytes, int] = {}
+
+    def stored(self, made: Iterable[MessageFields]) -> None:
+        """A master takes these into its log just now, whatever its clock says."""
+        for message in made:
+            self._stored_ms[_part(bytes(message.body[:NAMES_BYTES]))] = self.world.now_ms
 
     def acknowledged(self, data: bytes) -> None:
         """A master answers for this stored message."""
@@ -63,8 +70,8 @@ class Ledger:
             raise InvariantBroken(f"{node.name} deletes its log below {below}, confirmed is {node.core.confirm_offset}")
         disk = node.disk
         for record in LogWalk(disk.read_log, disk.log_min, below, FILE_BYTES, check_body=False):
-            young = store_ms_of(disk.read_log(record.physical_offset, record.size)) + reserved_ms > self.world.wall_ms
-            if young and not forced:
+            name = _name(disk.read_log(record.physical_offset, record.size))
+            if self._stored_ms.get(name, 0) + reserved_ms > self.world.now_ms and not forced:
                 raise InvariantBroken(f"{node.name} deletes the message at {record.physical_offset} before its time")
         self.gone_below = max(self.gone_below, below)
 

@@ -30,7 +30,6 @@ RESOLVE_MS = 1_000
 RETRY_MS = 50
 RECONNECT_MS = 200
 HEARTBEAT_TIMEOUT_MS = 4_000
-PRIORITY = 2_147_483_647
 ASTRAY_ONE_IN = 6
 """So often a request goes to any controller, which forwards it."""
 
@@ -137,7 +136,7 @@ class MembershipShell:
         cluster = node.cluster
         self.me = messages.Introduction(
             cluster.cluster_name, cluster.set_name, node.address, node.ha_address, node.incarnation,
-            1 if cluster.shape.count_mode else cluster.shape.min_in_sync,
+            1 if cluster.shape.count_mode else node.settings.min_in_sync,
         )  # fmt: skip
         self.broker_id: int | None = None
         self.registered = False
@@ -166,7 +165,7 @@ class MembershipShell:
         match effect:
             case reg.AskNextBrokerId():
                 self._controllers.ask(messages.next_broker_id(self.me), lambda answer: self._drive(one.next_id_answered(
-                    messages.settled_code(answer), None if answer is None else messages.read_next_broker_id(answer), self.world.wall_ms
+                    messages.settled_code(answer), None if answer is None else messages.read_next_broker_id(answer), self.node.wall_ms
                 )))  # fmt: skip
             case reg.WriteTemp(temp):
                 self.disk.temp_identity = temp
@@ -193,7 +192,7 @@ class MembershipShell:
             self.node.identity_known(broker_id)
         clean = self.node.core is not None and self.node.core.clean
         request = messages.register_broker(
-            self.me, broker_id, self.node.position(), clean, name, self.world.wall_ms
+            self.me, broker_id, self.node.position(), clean, name, self.node.wall_ms
         )
         self._controllers.ask(request, self._register_answered)
 
@@ -218,11 +217,12 @@ class MembershipShell:
 
     def ask(self, *, elect: bool) -> None:
         """1002 or 1004, without waiting; one of each kind at a time."""
+        elect = elect and not self.node.settings.is_learner
         if self.broker_id is None or self._asking.get(elect):
             return
         self._asking[elect] = 1
         if elect:
-            request = messages.elect_master(self.me, self.broker_id, next(self._ids), self.world.wall_ms)
+            request = messages.elect_master(self.me, self.broker_id, next(self._ids), self.node.wall_ms)
         else:
             request = messages.replica_info(self.me, self.broker_id)
         self._controllers.ask(request, lambda answer: self._answered(elect, answer))
@@ -242,7 +242,7 @@ class MembershipShell:
         """1001, and what is known of its outcome."""
         assert self.broker_id is not None
         request = messages.alter_sync_state_set(
-            self.me, self.broker_id, effect.members, effect.base_set_epoch, effect.master_epoch, name, self.world.wall_ms,
+            self.me, self.broker_id, effect.members, effect.base_set_epoch, effect.master_epoch, name, self.node.wall_ms,
             effect.lost_members,
         )  # fmt: skip
 
@@ -265,4 +265,4 @@ class MembershipShell:
     def _greeting(self) -> RemotingCommand | None:
         if self.broker_id is None or not self.registered:
             return None
-        return messages.heartbeat(self.me, self.broker_id, self.node.position(), HEARTBEAT_TIMEOUT_MS, PRIORITY)
+        return messages.heartbeat(self.me, self.broker_id, self.node.position(), HEARTBEAT_TIMEOUT_MS, self.node.settings.priority)

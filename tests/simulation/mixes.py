@@ -44,9 +44,11 @@ MIXES: Mapping[str, Mix] = {
     "damage": Mix({"bit_flip": 4, "power_within_write": 4, "kill_broker": 1}, every_ms=(300, 1_200), stall_one_in=0),
     "unheard": Mix({"unheard": 3, "kill_broker": 3, "lose_power": 2, "isolate": 1}, every_ms=(200, 1_500), odd=False),
     "crowded": Mix({
-        "disk_crowded": 4, "isolate": 2, "cut": 2, "wipe_disk": 2, "kill_broker": 1, "pause_broker": 1,
+        "disk_crowded": 4, "broker_clock_jump": 3, "isolate": 2, "cut": 2, "wipe_disk": 2, "kill_broker": 1, "pause_broker": 1,
     }, every_ms=(200, 1_500), stall_one_in=0),
     "leaders": Mix({"kill_leader": 4, "pause_controller": 3, "journal_stall": 2, "kill_both": 2}, every_ms=(100, 900), stall_one_in=15),
+    "cleaned": Mix({"clean": 3, "kill_broker": 2, "kill_master": 2, "isolate": 1, "lose_power": 1}, every_ms=(200, 1_500), odd=False),
+    "snapshots": Mix({"wrong_snapshot": 3, "lose_snapshots": 2, "suspect": 3, "poll": 1, "restart_master": 1}, every_ms=(80, 400)),
 }  # fmt: skip
 """Directed worlds: what meets too seldom when everything is mixed."""
 DIRECTED_ONE_IN = 2

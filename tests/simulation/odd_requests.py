@@ -29,7 +29,7 @@ STRANGER = "nobody-knows"
 
 
 class Operator:
-    """Sends one odd thing after the other until `stopped`. The real set is never cleaned: that would be legal."""
+    """Sends one odd thing after the other until `stopped`. It never cleans the real set by itself: that would be legal."""
 
     def __init__(self, cluster: Cluster) -> None:
         self.cluster, self.world, self.name = cluster, cluster.world, "operator"
@@ -97,6 +97,10 @@ class Operator:
     def designate(self, broker_id: int) -> None:
         """A planned change of the master."""
         self._request(ghost.elect(self.cluster.set_name, broker_id, designate=True))
+
+    def clean(self, broker_id: int, *, living: bool) -> None:
+        """A replica shall be forgotten; `living`: whether it lives or not, whatever it holds."""
+        self._request(ghost.clean(self.cluster.set_name, str(broker_id), living=living))
 
     def suspect(self) -> bool:
         """A controller takes a living master for dead, and may be slow in saying so; False: there is no master."""

@@ -21,7 +21,7 @@ from pathlib import Path
 if __package__ in (None, ""):  # started as a file: the root of the project comes first
     sys.path[0] = str(Path(__file__).resolve().parents[2])
 
-from tests.simulation.cluster import Cluster, Shape
+from tests.simulation.cluster import NO_PRIORITY, Cluster, Shape
 from tests.simulation.coverage import missing
 from tests.simulation.faults import Faults
 from tests.simulation.mixes import MIXES, Mix, mix_of
@@ -33,7 +33,9 @@ HEAL_MS = 60_000
 COUNT_MODE_ONE_IN = 9  # odd, as directed worlds and others take turns
 ODD_SENDS_ONE_IN = 3
 RETAINS_ONE_IN = 4
-MIN_IN_SYNC = (2, 2, 1)
+MIN_IN_SYNC: tuple[tuple[int, ...], ...] = ((2,), (2,), (1,), (2, 1))
+PRIORITIES: tuple[tuple[int, ...], ...] = ((NO_PRIORITY,), (NO_PRIORITY,), (3, 1, 2))
+LEARNS_AMONG = 4
 
 
 def run_world(world: World, mix: Mix | None = None, shape: Shape | None = None, faulty_ms: int = FAULTY_MS) -> World:
@@ -41,6 +43,9 @@ def run_world(world: World, mix: Mix | None = None, shape: Shape | None = None, 
     mix = mix or mix_of(world.seed)
     cluster = Cluster(world, shape or _drawn_shape(world, mix))
     world.count("flush.sync", cluster.shape.sync_flush)
+    world.count("shape.learners", cluster.shape.learners)
+    world.count("shape.priorities", len(cluster.shape.priorities) > 1)
+    world.count("shape.minimums", len(cluster.shape.min_in_sync) > 1)
     faults = Faults(cluster, mix)
     try:
         _run_until(world, faulty_ms, lambda: False)
@@ -61,7 +66,11 @@ def _drawn_shape(world: World, mix: Mix) -> Shape:
     clients, sync_flush = world.between(2, 8), world.one_in(4)
     count_mode, odd_sends = world.seed % COUNT_MODE_ONE_IN == 0, world.one_in(ODD_SENDS_ONE_IN)
     retains = world.one_in(RETAINS_ONE_IN) or "disk_crowded" in mix.weights
-    return Shape(controllers, brokers, clients, sync_flush, count_mode, odd_sends, retains, world.chance.choice(MIN_IN_SYNC))
+    learners = int(brokers >= LEARNS_AMONG and world.one_in(2))
+    return Shape(
+        controllers, brokers, clients, sync_flush, count_mode, odd_sends, retains,
+        world.chance.choice(MIN_IN_SYNC), world.chance.choice(PRIORITIES), learners,
+    )  # fmt: skip
 
 
 def _run_until(world: World, end_ms: int, done: Callable[[], bool]) -> None:
