@@ -32,12 +32,13 @@ class LossWatch:
             return
         self._acked[broker_id] = max(acked, self._acked.get(broker_id, 0))
 
-    def claims(self, broker_id: int, offset: int, confirmed: int) -> list[Effect]:
-        """The log of a slave that links ends at `offset`. `confirmed`: it held everything below as a member; 0: it is none."""
+    def claims(self, broker_id: int, offset: int, confirmed: int, log_min: int) -> list[Effect]:
+        """The log of a slave that links ends at `offset`. `confirmed`: it held everything below as a member; 0: it is none.
+        Below `log_min` nobody has to hold anything any more: who fell behind that has emptied its log."""
         acked = self._acked.get(broker_id, 0)
         bound, why = (confirmed, WHY_CONFIRMED) if confirmed >= acked else (acked, WHY_ACKNOWLEDGED)
         self.in_doubt.pop(broker_id, None)
-        if offset >= bound:
+        if offset >= bound or bound <= log_min:
             return []
         self.in_doubt[broker_id] = (bound, why)
         return [FindRecord(broker_id, offset, bound)]

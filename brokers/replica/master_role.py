@@ -101,7 +101,8 @@ class MasterRole:
         if offset is None or broker_id is None or broker_id in self.sync.went_back:
             return []
         is_holder = self._mode.all_ack and broker_id in self.sync.confirmed
-        return self._losses.claims(broker_id, offset, self._log.confirm_offset if is_holder else 0)
+        confirmed = self._log.confirm_offset if is_holder else 0
+        return self._losses.claims(broker_id, offset, confirmed, self._log.min_offset)
 
     def record_found(self, broker_id: int, offset: int, found: bool, now_ms: int) -> list[Effect]:
         """Answer to FindRecord."""

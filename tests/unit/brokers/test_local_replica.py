@@ -1,8 +1,10 @@
 """The replica of a process: how its last run is judged, and that a folder is used once."""
 
 import os
+import shutil
 import struct
 import threading
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -18,7 +20,10 @@ from brokers.log.store import MessageStore, StoreConfig
 from brokers.replica.effects import Effect
 from brokers.replica.hooks import ReplicaHooks
 from brokers.replica.roles import RoleNotice
+from events.outcomes import LABEL_AT_RISK
 from tests.support.brokers import broker_config, until
+from tests.support.control_history import seen
+from tests.support.folded_set import IDENTITY, FoldedSet
 from tests.support.small_disk import small_disk
 
 HOST = host_bytes("127.0.0.1", 1)
@@ -272,3 +277,72 @@ async def test_a_promotion_flushes_what_it_took_over_beside_the_loop(
     assert replica.driver is not None
     await replica.driver.stop()
     replica.close()
+
+
+# -- trust after a loss (S15): real stores and links, the controller is the fold --------------------------------
+
+
+@pytest.fixture
+async def pair(tmp_path: Path) -> AsyncIterator[FoldedSet]:
+    """1 leads, 2 is a member, both hold ten messages that are confirmed."""
+    among = FoldedSet(tmp_path, 1, 2)
+    among.start(1)
+    among.elect(asked_by=1)
+    among.start(2)
+    await until(lambda: among.history.set.sync_state_set == (1, 2), "both are members")
+    await confirmed(among, 1, among.put(1, 10))
+    yield among
+    await among.stop_all()
+
+
+async def confirmed(among: FoldedSet, broker_id: int, end: int) -> None:
+    core = among.replicas[broker_id].core
+    assert core is not None
+    await until(lambda: core.confirm_offset >= end, f"everything below {end} is confirmed")
+
+
+@pytest.mark.parametrize("orderly", [True, False], ids=["of a stopped broker", "of a running broker"])
+async def test_a_restored_backup_is_noticed_by_the_master_and_copied_anew(pair: FoldedSet, orderly: bool) -> None:
+    """The start counts as clean: nothing in the folder tells of what came after the copy."""
+    pair.replicas[2].store.checkpoint()
+    if orderly:
+        await pair.stop(2)
+    copy = pair.copy_of(2)
+    if orderly:
+        pair.start(2)
+        await until(lambda: pair.history.set.sync_state_set == (1, 2), "2 is back")
+    end = pair.put(1, 1_000)
+    await confirmed(pair, 1, end)
+    await pair.stop(2)
+    pair.put_back(2, copy)
+
+    back = pair.start(2)
+    assert back.boot.clean and back.boot.reason == ("flushed_exit" if orderly else "same_boot") and back.store.log_end < end
+    await until(pair.losses, "the master notices it")
+    (loss,) = pair.losses()
+    assert loss["lost_broker_id"] == 2 and loss["acknowledged_offset"] == end and int(str(loss["claimed_offset"])) < end
+    await until(lambda: back.store.log_end == end and pair.history.set.sync_state_set == (1, 2), "2 has copied everything again")
+    assert pair.put(1, 1) > end
+    # Had 1 died before that: 2 counts as unclean, so nobody is elected without risk.
+    then = pair.as_of(next(outcome for effect, outcome in pair.decided if effect.lost_members == (2,)))
+    assert then.set.sync_state_set == (1,) and not then.set.replica(2).clean
+    gone, old = seen(1, alive=False), seen(2, offset=int(str(loss["claimed_offset"])), incarnation=back.boot.incarnation)
+    outcome = then.elect(-1, gone, old)
+    assert not outcome.accepted and then.set.master_broker_id is None
+
+
+async def test_a_master_that_comes_back_empty_but_for_its_identity_is_not_preferred(pair: FoldedSet) -> None:
+    """Its disk was replaced, `brokerIdentity` put back, and its electionPriority is the better one (A2)."""
+    end = pair.put(1, 10)
+    await confirmed(pair, 1, end)
+    await pair.stop(1, orderly=False)
+    shutil.rmtree(pair.folder(1))
+    pair.folder(1).mkdir()
+    (pair.folder(1) / IDENTITY).write_text("c#b#1", "ascii")
+    pair.priorities[1] = 1
+    again = pair.start(1)
+    assert (again.boot.clean, again.boot.reason) == (False, "identity_without_marker")
+    outcome = pair.elect()
+    assert pair.history.set.master_broker_id == 2 and LABEL_AT_RISK not in outcome.labels
+    assert pair.replicas[2].store.log_end == end
+    await until(lambda: again.store.log_end == end and pair.history.set.sync_state_set == (1, 2), "it has copied everything")
