@@ -11,7 +11,8 @@ from tests.chaos.network import CONTROLLERS, Network
 CUT_S = 5.0
 
 
-def _network(stage: BrokerStage) -> Network:
+def network_of(stage: BrokerStage) -> Network:
+    """The network of a line that cuts."""
     assert stage.network is not None, "a line that cuts is not played without a network"
     return stage.network
 
@@ -35,59 +36,59 @@ def _heir(stage: BrokerStage, master: str, cut: AbstractContextManager[None]) ->
 def master_from_slaves(stage: BrokerStage) -> str:
     """Fewer than two are in sync with it: sends wait or are refused as long as it lasts, and nobody else is elected."""
     master = stage.master()
-    with _network(stage).apart([master], stage.slaves()):
+    with network_of(stage).apart([master], stage.slaves()):
         stage.wait_for(CUT_S)
     return f"{master} without its slaves for {CUT_S:.0f} s; {stage.master()} leads"
 
 
 def master_from_one_slave(stage: BrokerStage) -> str:
     master, slave = stage.master(), stage.slaves()[0]
-    _outlasted(stage, _network(stage).apart([master], [slave]))
+    _outlasted(stage, network_of(stage).apart([master], [slave]))
     return f"{master} and {slave} apart for more than {CUT_S:.0f} s"
 
 
 def master_from_controllers(stage: BrokerStage) -> str:
     master = stage.master()
-    heir = _heir(stage, master, _network(stage).apart([master], [CONTROLLERS]))
+    heir = _heir(stage, master, network_of(stage).apart([master], [CONTROLLERS]))
     return f"{master} alive without controllers, {heir} leads"
 
 
 def master_from_all(stage: BrokerStage) -> str:
     master = stage.master()
-    heir = _heir(stage, master, _network(stage).apart([master], _network(stage).everybody))
+    heir = _heir(stage, master, network_of(stage).apart([master], network_of(stage).everybody))
     return f"{master} alive and alone, {heir} leads"
 
 
 def slave_from_all(stage: BrokerStage) -> str:
     slave = stage.slaves()[0]
-    _outlasted(stage, _network(stage).apart([slave], _network(stage).everybody))
+    _outlasted(stage, network_of(stage).apart([slave], network_of(stage).everybody))
     return f"{slave} alone for more than {CUT_S:.0f} s"
 
 
 def master_to_slaves(stage: BrokerStage) -> str:
     master = stage.master()
-    with _network(stage).cut([master], stage.slaves()):
+    with network_of(stage).cut([master], stage.slaves()):
         stage.wait_for(CUT_S)
     return f"slaves did not hear {master} for {CUT_S:.0f} s; {stage.master()} leads"
 
 
 def slaves_to_master(stage: BrokerStage) -> str:
     master = stage.master()
-    with _network(stage).cut(stage.slaves(), [master]):
+    with network_of(stage).cut(stage.slaves(), [master]):
         stage.wait_for(CUT_S)
     return f"{master} did not hear its slaves for {CUT_S:.0f} s; {stage.master()} leads"
 
 
 def master_to_controllers(stage: BrokerStage) -> str:
     master = stage.master()
-    heir = _heir(stage, master, _network(stage).cut([master], [CONTROLLERS]))
+    heir = _heir(stage, master, network_of(stage).cut([master], [CONTROLLERS]))
     return f"controllers did not hear {master}, {heir} leads"
 
 
 def controllers_to_master(stage: BrokerStage) -> str:
     """Heartbeats still arrive, until TCP holds them back because nobody confirms them: then it counts as silent."""
     master = stage.master()
-    _outlasted(stage, _network(stage).cut([CONTROLLERS], [master]))
+    _outlasted(stage, network_of(stage).cut([CONTROLLERS], [master]))
     return f"{master} did not hear the controllers for more than {CUT_S:.0f} s; {stage.master()} leads"
 
 

@@ -36,30 +36,39 @@ def folder_gone(of_master: bool, stage: BrokerStage) -> str:
     armed = Armed(stage)
     victim = stage.master() if of_master else stage.slaves()[0]
     with armed.killed(victim):
-        old = _broker_id(armed, victim)
+        old = broker_id_of(armed, victim)
         armed.empty(victim)
-    return _forget(stage, victim, old)
+    return forget(stage, victim, old)
 
 
 def folder_gone_alive(stage: BrokerStage) -> str:
     """The folder of a slave is removed while it runs, which dies later."""
     armed = Armed(stage)
     victim = stage.slaves()[0]
-    old = _broker_id(armed, victim)
+    old = broker_id_of(armed, victim)
     pid = armed.pid(victim)
     armed.empty(victim)
     stage.flows()
     if stage.cluster.process(victim)["pid"] == pid:
         stage.kill(victim)
     stage.wait_restarted({victim: pid})
-    return _forget(stage, victim, old)
+    return forget(stage, victim, old)
 
 
-def _broker_id(armed: Armed, name: str) -> int:
+def broker_id_of(armed: Armed, name: str) -> int:
+    """As its identity file has it."""
     return int((armed.store(name) / "brokerIdentity").read_text().split("#")[2])
 
 
-def _forget(stage: BrokerStage, victim: str, old: int) -> str:
+def forget(stage: BrokerStage, victim: str, old: int) -> str:
+    """Who came back with nothing joins under a new id; the operator has the old one forgotten."""
+    new = joined_anew(stage, victim, old)
+    done(stage, "controller", "clean", SET, str(old), "--yes")
+    return f"{victim} came back empty as replica {new} and copied all; replica {old} was cleaned"
+
+
+def joined_anew(stage: BrokerStage, victim: str, old: int) -> int:
+    """The id under which it is in sync, once that is another one than `old`."""
     told: list[int] = []
 
     def has_new_id() -> bool:
@@ -68,10 +77,8 @@ def _forget(stage: BrokerStage, victim: str, old: int) -> str:
         return told[-1] != old
 
     wait_until(has_new_id, f"{victim} has an id of its own again")
-    new = told[-1]
-    stage.cluster.set_view(f"replica {new} is in sync", lambda view: new in view.in_sync)
-    done(stage, "controller", "clean", SET, str(old), "--yes")
-    return f"{victim} came back empty as replica {new} and copied all; replica {old} was cleaned"
+    stage.cluster.set_view(f"replica {told[-1]} is in sync", lambda view: told[-1] in view.in_sync)
+    return told[-1]
 
 
 # -- the end of the log ------------------------------------------------------------------------------------------------

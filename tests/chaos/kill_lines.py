@@ -90,7 +90,7 @@ def power_of_all(stage: BrokerStage) -> str:
     armed = Armed(stage)
     master, slaves = stage.master(), stage.slaves()
     point, everybody = armed.chance.choice(ON_MASTER), stage.brokers
-    before, risks = armed.log_now(*everybody), _at_risk(stage)
+    before, risks = armed.log_now(*everybody), at_risk(stage)
     with armed.kept_off(*everybody):
         armed.die_at(point, master, *slaves, passes=_passes(armed, point))
         written = max(map(armed.newest_of, everybody))
@@ -99,13 +99,14 @@ def power_of_all(stage: BrokerStage) -> str:
     for name in everybody:
         armed.must_say(before, name, UNCLEAN)
     stage.cluster.whole()
-    if _at_risk(stage) <= risks:
+    if at_risk(stage) <= risks:
         raise NotAsItShouldBe(f"no election is labelled {LABEL_AT_RISK}")
     gone = written[1] - left[1]
     return f"at {point}, {master} led; {gone} messages of {written[0] - left[0]} ms are in no log, the election says {LABEL_AT_RISK} (seed {armed.seed})"
 
 
-def _at_risk(stage: BrokerStage) -> int:
+def at_risk(stage: BrokerStage) -> int:
+    """How many elections of the cluster's life say that they may lack messages."""
     wait_published(stage.cluster)
     return sum(LABEL_AT_RISK in outcome.labels for outcome in proven_outcomes(stage.cluster.bootstrap))
 
@@ -121,11 +122,12 @@ def left_behind(stage: BrokerStage) -> str:
             armed.wait_dead(stage.kill(master, other, behind))  # what the network holds for it dies with it
         lacks = armed.newest_of(master)[1] - armed.newest_of(behind)[1]
         armed.open_gate(behind)
-        leads = _leads_within(stage, behind, ALONE_S)
+        leads = leads_within(stage, behind, ALONE_S)
     return f"{behind} lacked {lacks} messages when all died, then {behind if leads else 'nobody'} led alone"
 
 
-def _leads_within(stage: BrokerStage, name: str, seconds: float) -> bool:
+def leads_within(stage: BrokerStage, name: str, seconds: float) -> bool:
+    """Whether it becomes master in that time."""
     address, until = stage.cluster.process(name)["address"], time.monotonic() + seconds
     while time.monotonic() < until:
         view = stage.cluster.view.view()
