@@ -6,6 +6,7 @@ role notice out of any of the answers. Refuses to know: sockets, retries, what a
 
 from __future__ import annotations
 
+import hmac
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
@@ -18,10 +19,9 @@ from brokers.service.request_fields import BadField, number
 MEMBERS_MAX = 1_024
 INT32_MAX = 2**31 - 1
 CHECK_CODE = "regentCheckCode"
+NOTICE_TOKEN = "regentNoticeToken"
 CODES_UNKNOWN = frozenset({ResponseCode.SYSTEM_ERROR, ResponseCode.SYSTEM_BUSY, ResponseCode.CONTROLLER_NOT_LEADER})
 """Answers that say that nothing is known about the command: repeating it under the same id settles it."""
-EPOCH_REACH = 1_000
-"""A 1008 that names an epoch further above all that is known here is believed once a configured controller says the same."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,10 +37,16 @@ class Introduction:
     """How many members an acknowledgement needs; None: not told (counts as 1)."""
     check_code: str = ""
     """What this broker got its id with; empty: not known, or no id yet."""
+    notice_token: str = ""
+    """Known to the controllers that this start speaks with, and to nobody else: a 1008 that repeats it is theirs."""
 
     def proof(self) -> dict[str, str]:
         """What our controllers know by that it is this broker who speaks under its id."""
         return {CHECK_CODE: self.check_code} if self.check_code else {}
+
+    def asks_to_be_told(self) -> dict[str, str]:
+        """What a 1008 of our controllers is to repeat."""
+        return {NOTICE_TOKEN: self.notice_token} if self.notice_token else {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +83,7 @@ def heartbeat(me: Introduction, broker_id: int, position: LogPosition, timeout_m
         "brokerId": str(broker_id), "epoch": str(position.epoch), "maxOffset": str(position.max_offset),
         "confirmOffset": str(position.confirm_offset), "heartbeatTimeoutMills": str(timeout_ms),
         "electionPriority": str(priority), "regentIncarnation": me.incarnation, "regentHaAddress": me.ha_address,
-    } | position.told() | me.proof()  # fmt: skip
+    } | position.told() | me.proof() | me.asks_to_be_told()  # fmt: skip
     return RemotingCommand.request(RequestCode.BROKER_HEARTBEAT, ext, oneway=True)
 
 
@@ -105,7 +111,7 @@ def register_broker(
         "brokerAddress": me.address, "invokeTime": str(wall_ms), "regentIncarnation": me.incarnation,
         "regentClean": "true" if clean else "false", "regentHaAddress": me.ha_address,
         "regentLastEpoch": str(position.epoch), "regentEndOffset": str(position.max_offset), "regentCommandId": command_id,
-    } | position.told() | me.proof()  # fmt: skip
+    } | position.told() | me.proof() | me.asks_to_be_told()  # fmt: skip
     if me.min_in_sync is not None:
         ext["regentMinInSync"] = str(me.min_in_sync)
     return RemotingCommand.request(RequestCode.CONTROLLER_REGISTER_BROKER, ext)
@@ -190,9 +196,10 @@ def role_notice(message: RemotingCommand, source: str) -> RoleNotice | None:
     )
 
 
-def is_within_reach(notice: RoleNotice, known: LogPosition) -> bool:
-    """Whether a notice of unproven origin may be followed at once."""
-    return notice.master_epoch <= max(known.epoch, known.epoch_seen, 0) + EPOCH_REACH
+def is_from_controller(message: RemotingCommand, me: Introduction) -> bool:
+    """Whether a 1008 comes from a controller that this start has told its token; a Java controller repeats none."""
+    told = message.ext.get(NOTICE_TOKEN, "")
+    return me.notice_token != "" and hmac.compare_digest(told.encode(), me.notice_token.encode())
 
 
 def usual_ha_address(address: str) -> str | None:

@@ -22,6 +22,7 @@ from brokers.remoting.command import RemotingCommand
 from brokers.replica.hooks import AlterResult
 from brokers.replica.effects import ProposeSyncSet
 from brokers.replica.roles import RoleNotice
+from brokers.role_notices import RoleNotices
 from brokers.service.clock import Clock
 
 WAIT_MIN_MS, WAIT_MAX_MS = 100, 1_000
@@ -70,7 +71,7 @@ class Membership:
         self, me: messages.Introduction, addresses: list[str], files: IdentityFiles, timers: MembershipTimers,
         hooks: MembershipHooks, clock: Clock,
     ) -> None:  # fmt: skip
-        self.me = me
+        self.me = replace(me, notice_token=new_command_id())
         self.broker_id: int | None = None
         self.registered = asyncio.Event()
         # Addresses of the set's replicas by broker id: the newest that any answer told.
@@ -81,6 +82,7 @@ class Membership:
         self._asking: dict[bool, asyncio.Task[None]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._reregistering = False
+        self._notices = RoleNotices(self.me, self._follow, self._look)
         self._failed: asyncio.Future[None] | None = None
 
     @property
@@ -105,6 +107,7 @@ class Membership:
         self.registered.set()
         self._spawn(self._beat())
         self._spawn(self._poll())
+        self._spawn(self._notices.run())
 
     async def _drive(self, effects: reg.Effects) -> None:
         """Do what the registration wants until it wants nothing more."""
@@ -228,15 +231,13 @@ class Membership:
             self._reregistering = False
 
     def notified(self, message: RemotingCommand) -> None:
-        """1008: act at once; it needs no answer. One from beyond reach is but a reason to ask."""
-        notice = messages.role_notice(message, "notify")
-        if notice is None or self.broker_id is None:
-            return
-        if messages.is_within_reach(notice, self._hooks.position()):
-            self.replicas = notice.replicas or self.replicas
-            self._hooks.on_notice(notice)
-        else:
-            self.ask(elect=False)
+        """1008: act at once; it needs no answer."""
+        if self.broker_id is not None:
+            self._notices.take(message)
+
+    def _follow(self, notice: RoleNotice) -> None:
+        self.replicas = notice.replicas or self.replicas
+        self._hooks.on_notice(notice)
 
     async def propose(self, effect: ProposeSyncSet, command_id: str) -> AlterResult:
         """1001: the replica's proposal, and what is known of its outcome."""

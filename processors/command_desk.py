@@ -27,6 +27,7 @@ from processors.fold import Applied
 from processors.forwarding import FORWARDED_FOR
 from processors.metrics import TIMEOUT
 from processors.pending import PendingCommand, PendingCommands, Purpose, Waiter
+from processors.pulse import NOTICE_TOKEN
 from processors.request_fields import NAME_CHARS_MAX
 from processors.triggers import ElectionCall
 
@@ -119,7 +120,7 @@ class CommandDesk:
         append = self._issue(command, Purpose.REQUEST, waiters=[waiter])
         if isinstance(command, RegisterBroker) and FORWARDED_FOR not in request.ext:
             context.liveness.introduced(
-                *gateway.introduction_of(command), waiter.conn_id, context.now_ms
+                *gateway.introduction_of(command), waiter.conn_id, context.now_ms, request.ext.get(NOTICE_TOKEN)
             )
         return append
 

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
+from msgspec import structs
+
 from brokers.remoting.command import RemotingCommand
 from events.changes import MasterElected, RulesActivated, SettingsChanged, SyncStateSetAltered
 from events.commands import ElectMaster
@@ -19,6 +21,7 @@ from processors import effects as fx
 from processors import responses, settings_in_force
 from processors.effects import Effect
 from processors.liveness import REASON_REFUSED, Liveness
+from processors.pulse import NOTICE_TOKEN
 from processors.state import BrokerSet, ControllerState, Replica
 from processors.triggers import ElectionCall, ElectionTriggers, Pace
 
@@ -125,7 +128,7 @@ class ElectionDesk:
             return []
         if not self._may_be_told(broker_set, replica, now_ms):
             return []
-        return [fx.NotifyRole(replica.address, self._notice(state, broker_set))]
+        return [self._push(broker_set, replica, self._notice(state, broker_set))]
 
     def _tell_all(
         self, state: ControllerState, broker_set: BrokerSet, now_ms: int, is_new: bool = False
@@ -134,10 +137,17 @@ class ElectionDesk:
             return []
         notice = self._notice(state, broker_set)
         return [
-            fx.NotifyRole(replica.address, notice)
+            self._push(broker_set, replica, notice)
             for replica in broker_set.replicas
             if replica.is_registered and self._may_be_told(broker_set, replica, now_ms, is_new)
         ]
+
+    def _push(self, broker_set: BrokerSet, replica: Replica, notice: RemotingCommand) -> fx.NotifyRole:
+        """With what proves to that start of a replica of ours that a controller of its own sends it."""
+        pulse = self._liveness.pulse((broker_set.cluster_name, broker_set.broker_name, replica.broker_id))
+        if pulse is not None and pulse.notice_token is not None:
+            notice = structs.replace(notice, ext=notice.ext | {NOTICE_TOKEN: pulse.notice_token})
+        return fx.NotifyRole(replica.address, notice)
 
     def _may_be_told(self, broker_set: BrokerSet, replica: Replica, now_ms: int, is_new: bool = False) -> bool:
         """

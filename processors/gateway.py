@@ -33,7 +33,7 @@ from processors.liveness import (
     BrokerKey,
     Heartbeat,
 )
-from processors.pulse import REASON_NOT_YET, timeout_within_bounds_ms
+from processors.pulse import NOTICE_TOKEN, REASON_NOT_YET, timeout_within_bounds_ms
 from processors.request_fields import BadRequest as BadRequest
 from processors.request_fields import Fields as Fields
 from processors.state import EPOCH_MAX
@@ -107,6 +107,7 @@ def heartbeat_of(request: RemotingCommand) -> Heartbeat:
         fields.optional("regentHaAddress"),
         fields.number_or("regentEpochSeen", -1, 32),
         fields.number_or("regentSetEpoch", -1, 32),
+        fields.optional(NOTICE_TOKEN),
     )
 
 

@@ -89,9 +89,7 @@ class Liveness:
         pulse, returned = self._touch(beat.key, beat.address, beat.incarnation, conn_id, now_ms)
         if pulse is None:
             return False
-        pulse.take_beat(now_ms, relayed, host)
-        pulse.timeout_ms = beat.timeout_ms
-        pulse.election_priority = beat.election_priority
+        pulse.take_beat(beat, now_ms, relayed, host)
         if beat.epoch > pulse.epoch or (
             beat.epoch == pulse.epoch and beat.max_offset > pulse.max_offset
         ):
@@ -108,11 +106,13 @@ class Liveness:
         position: tuple[int, int] | None,
         conn_id: int,
         now_ms: int,
+        notice_token: str | None = None,
     ) -> None:
         """A registration is a sign of life too; `position` is (last epoch, end offset) if it told."""
         pulse, _ = self._touch(key, address, incarnation, conn_id, now_ms)
         if pulse is None:
             return
+        pulse.notice_token = notice_token
         pulse.direct_ms = None  # A start may know other controllers than the one before.
         if position is not None:
             pulse.epoch, pulse.max_offset = position

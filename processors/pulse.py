@@ -26,6 +26,7 @@ ARRIVAL_MS = 180_000
 """How long the master of an imported set may take to arrive after the first of its replicas (Java brokers look for new
 controllers every 120 s). It goes on serving meanwhile; only a refused probe says otherwise."""
 
+NOTICE_TOKEN = "regentNoticeToken"
 BrokerKey: TypeAlias = tuple[str, str, int]
 """(cluster name, broker name, broker controller id)"""
 
@@ -61,6 +62,8 @@ class Heartbeat(Struct, frozen=True, gc=False):
     """The highest master epoch it ever heard of, also in former lives; -1: it does not tell, as Java's do not."""
     set_epoch: int = -1
     """Of its SyncStateSet, told by masters of ours."""
+    notice_token: str | None = None
+    """What a 1008 for it is to repeat."""
 
 
 @dataclass(slots=True)
@@ -86,13 +89,16 @@ class Pulse:
     """When this start of it was last heard here; None when only another controller has heard it."""
     host: str = ""
     """From where its newest heartbeat came to this controller; empty when another controller passed it on."""
+    notice_token: str | None = None
+    """What a 1008 for it is to repeat; shown to nobody."""
     relayed: bool = False
     """The newest heartbeat came by way of another controller."""
     look_ms: int | None = None
     """The moment `PulseWatch` has noted for it."""
 
-    def take_beat(self, now_ms: int, relayed: bool, host: str = "") -> None:
+    def take_beat(self, beat: Heartbeat, now_ms: int, relayed: bool, host: str = "") -> None:
         self.relayed, self.host = relayed, host
+        self.timeout_ms, self.election_priority, self.notice_token = beat.timeout_ms, beat.election_priority, beat.notice_token
         if not relayed:
             self.direct_ms = now_ms
 

@@ -20,6 +20,7 @@ from processors.effects import Effect
 from processors.fold import Applied
 from processors.forwarding import FORWARDED_FOR
 from processors.pending import PendingCommand, Waiter
+from processors.pulse import NOTICE_TOKEN
 from processors.rate_limit import RateLimit
 from processors.read_desk import ReadDesk
 from processors.refusal_memory import RefusalMemory, Situation, situation
@@ -110,7 +111,7 @@ class RepeatDesk:
         )
         assert isinstance(command, RegisterBroker)
         introduction = gateway.introduction_of(command)
-        context.liveness.introduced(*introduction, waiter.conn_id, context.now_ms)
+        context.liveness.introduced(*introduction, waiter.conn_id, context.now_ms, waiter.request.ext.get(NOTICE_TOKEN))
 
     def _append(self, waiter: Waiter) -> list[Effect]:
         name = waiter.request.ext.get("brokerName", "")

@@ -14,6 +14,7 @@ from dataclasses import asdict
 from typing import Any
 
 from brokers import controller_messages
+from brokers.identity_file import IdentityFiles
 from brokers.remoting.client import RemotingClient
 from brokers.remoting.command import RemotingCommand
 from infra.cluster_plan import BROKER_SET, CLUSTER_NAME
@@ -137,7 +138,9 @@ def pause_slave(cluster: DemoCluster, load: Load, label: str) -> dict[str, Any]:
 def late_proposal(cluster: DemoCluster, failover: dict[str, Any], label: str) -> dict[str, Any]:
     """The killed master's proposal arrives after its epoch is over: refused, and recorded as refused."""
     view = require_view(cluster)
-    me = controller_messages.Introduction(CLUSTER_NAME, BROKER_SET, "127.0.0.1:1", "127.0.0.1:2", "late")
+    identity = IdentityFiles(cluster.folder.data_of(failover["killed"])).read_identity()
+    code = "" if identity is None else identity.register_check_code
+    me = controller_messages.Introduction(CLUSTER_NAME, BROKER_SET, "127.0.0.1:1", "127.0.0.1:2", "late", check_code=code)
     request = controller_messages.alter_sync_state_set(
         me, failover["master_before"], [failover["master_before"]], view.in_sync_epoch, failover["epoch_before"],
         uuid.uuid4().hex, time.time_ns() // 1_000_000,

@@ -327,6 +327,34 @@ def test_a_new_master_is_told_by_1008_on_the_brokers_own_address(controller: Con
     assert json.loads(notice.body) == {"syncStateSet": [2], "syncStateSetEpoch": 3}, "a Java broker's set falls back to the master"
 
 
+def test_a_stranger_deposes_nobody_with_five_seconds_of_packets_in_the_masters_name(controller: Controller) -> None:
+    """The master is one of ours: it tells the check code of its id. The stranger has another start of it, or its very incarnation."""
+    master, stranger, me = controller.peer(), controller.peer(), names("watched")
+    known = {"brokerId": "1", "brokerAddr": "127.0.0.1:9", "epoch": "0", "maxOffset": "0", "regentIncarnation": "its own", "heartbeatTimeoutMills": "3000"}
+    code = {"regentCheckCode": "127.0.0.1:9;1;secret"}
+    assert master.ask(1013, me | {"appliedBrokerId": "1", "registerCheckCode": code["regentCheckCode"]}).code == 0
+    register = {"brokerId": "1", "brokerAddress": "127.0.0.1:9", "regentIncarnation": "its own", "regentClean": "true"}
+    assert master.ask(1003, me | register | code).code == 0
+    master.tell(904, me | known | code)
+    assert master.ask(1002, me | {"brokerId": "1"} | code).ext["masterEpoch"] == "1"
+    ended = time.monotonic() + 5.0
+    while time.monotonic() < ended:
+        master.tell(904, me | known | code)
+        for incarnation, timeout_ms in (("another", "3000"), ("another", "-1"), ("its own", "-1")):
+            stranger.tell(904, me | known | {"regentIncarnation": incarnation, "heartbeatTimeoutMills": timeout_ms})
+        for told in ({}, {"regentCheckCode": "127.0.0.1:9;1;guess"}):
+            for clean in ("true", "false"):
+                refused = stranger.ask(1003, me | register | told | {"regentIncarnation": "another", "regentClean": clean})
+                assert refused.code == 1 and "check code" in str(refused.remark)
+            altered = {"brokerName": "watched", "masterBrokerId": "1", "masterEpoch": "1"} | told
+            assert stranger.ask(1001, altered, b'{"syncStateSet":[],"syncStateSetEpoch":1}').code == 1
+        time.sleep(0.1)
+    stranger.close()
+    stands = master.ask(1004, {"brokerName": "watched"})
+    assert (stands.ext["masterBrokerId"], stands.ext["masterEpoch"], stands.ext["regentSyncStateSet"]) == ("1", "1", "1")
+    assert 0 < controller.log.read_text().count("no check code") <= 30, "told, and not a line for each"
+
+
 def test_a_late_close_of_an_old_connection_evicts_nobody(controller: Controller) -> None:
     old, new = controller.peer(), controller.peer()
     port = free_port()

@@ -290,8 +290,6 @@ class BrokerNode:
     def request(self, wire: Wire, request: RemotingCommand) -> None:
         """Whatever comes over a remoting connection of this broker."""
         if request.code == RequestCode.NOTIFY_BROKER_ROLE_CHANGED:
-            notice = messages.role_notice(request, "notify")
-            if notice is not None:
-                self.notice(notice)
+            self.membership.notified(request)
         elif request.code in (RequestCode.SEND_MESSAGE, RequestCode.PULL_MESSAGE):
             self.service.request(wire, request)

@@ -18,6 +18,7 @@ from brokers.membership import CODES_UNREGISTERED, WAIT_MAX_MS, WAIT_MIN_MS
 from brokers.remoting.codes import ResponseCode
 from brokers.remoting.command import RemotingCommand
 from brokers.replica.effects import ProposeSyncSet
+from brokers.role_notices import HINT_PAUSE_MS
 from tests.simulation.network import End
 from tests.simulation.strays import HEARTBEAT
 from tests.simulation.wire import Answered, Wire
@@ -136,7 +137,7 @@ class MembershipShell:
         cluster = node.cluster
         self.me = messages.Introduction(
             cluster.cluster_name, cluster.set_name, node.address, node.ha_address, node.incarnation,
-            1 if cluster.shape.count_mode else node.settings.min_in_sync,
+            1 if cluster.shape.count_mode else node.settings.min_in_sync, notice_token=f"token of {node.incarnation}",
         )  # fmt: skip
         self.broker_id: int | None = None
         self.registered = False
@@ -144,7 +145,7 @@ class MembershipShell:
         self._registration = reg.Registration(cluster.cluster_name, cluster.set_name, node.address, self._ids)
         self._controllers = ControllerLinks(node, self._greeting)
         self._asking: dict[bool, int] = {}
-        self._reregistering = False
+        self._reregistering = self._hinted = False
 
     def start(self) -> None:
         self._controllers.start()
@@ -237,6 +238,25 @@ class MembershipShell:
             notice = messages.role_notice(answer, "elect" if elect else "poll")
             if notice is not None:
                 self.node.notice(notice)
+
+    def notified(self, message: RemotingCommand) -> None:
+        """1008, as `brokers/role_notices.py`: one that is not proven makes this broker ask, and ask once more if it was asking."""
+        notice = messages.role_notice(message, "notify")
+        if notice is None or self.broker_id is None:
+            return
+        if messages.is_from_controller(message, self.me):
+            self.node.notice(notice)
+        elif not self._hinted:
+            self._hinted = True
+            self._follow_hint()
+
+    def _follow_hint(self) -> None:
+        if self._asking.get(False):
+            self.node.later(HINT_PAUSE_MS, self._follow_hint)
+        else:
+            self._hinted = False
+            self.world.count("notice.unproven")
+            self.ask(elect=False)
 
     def propose(self, effect: ProposeSyncSet, name: str) -> None:
         """1001, and what is known of its outcome."""

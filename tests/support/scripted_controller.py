@@ -22,6 +22,8 @@ class ScriptedController:
         self.client = RemotingClient()
         self.addresses: dict[int, tuple[str, str]] = {}
         self.codes: dict[int, str] = {}
+        self.tokens: dict[int, str] = {}
+        self.repeats_tokens = True  # False: as a Java controller, or one of an earlier release
         self.master: int | None = None
         self.epoch = 0
         self.members: list[int] = []
@@ -58,9 +60,10 @@ class ScriptedController:
 
     async def _tell(self) -> None:
         ext, body = self._facts() | self._master(), self._body()
-        for address, _ in self.addresses.values():
+        for broker_id, (address, _) in self.addresses.items():
+            token = {"regentNoticeToken": self.tokens[broker_id]} if self.repeats_tokens and broker_id in self.tokens else {}
             try:
-                await self.client.send_oneway(address, RemotingCommand.request(1008, ext, body, oneway=True))
+                await self.client.send_oneway(address, RemotingCommand.request(1008, ext | token, body, oneway=True))
             except RemotingError:
                 continue
 
@@ -100,6 +103,7 @@ class ScriptedController:
                 return request.reply(0 if known == ext["registerCheckCode"] else 2014)
             case 1003:
                 self.addresses[int(ext["brokerId"])] = (ext["brokerAddress"], ext["regentHaAddress"])
+                self.tokens[int(ext["brokerId"])] = ext.get("regentNoticeToken", "")
                 master = self._master() if self.master not in (None, int(ext["brokerId"])) else {}
                 return request.reply(ext=self._facts() | master, body=self._body())
             case 1002 if ext["designateElect"] == "true":

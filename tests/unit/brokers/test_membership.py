@@ -120,6 +120,7 @@ async def test_a_notice_is_handed_on_at_once(tmp_path: Path, controller: Scripte
     broker = Broker(tmp_path, controller)
     await broker.membership.register()
     ext = {"masterBrokerId": "9", "masterAddress": "h:1", "masterEpoch": "7", "syncStateSetEpoch": "1", "regentReplicas": "9=h:1"}
+    ext["regentNoticeToken"] = broker.membership.me.notice_token
     broker.membership.notified(RemotingCommand.request(1008, ext, b'{"syncStateSet":[9]}'))
     assert broker.notices[-1].master_id == 9 and broker.membership.replicas == {9: "h:1"}
     await broker.membership.close()
@@ -173,14 +174,27 @@ async def test_another_replica_can_be_named_as_master_and_the_answer_is_followed
     await broker.membership.close()
 
 
-async def test_a_notice_from_beyond_reach_only_makes_the_broker_ask(tmp_path: Path, controller: ScriptedController) -> None:
+async def test_a_notice_that_no_controller_of_its_own_sent_only_makes_the_broker_ask(tmp_path: Path, controller: ScriptedController) -> None:
     broker = Broker(tmp_path, controller)
     await broker.membership.register()
-    ext = {"masterBrokerId": "66", "masterAddress": "evil:1", "masterEpoch": str(2**31 - 2), "regentReplicas": "66=evil:1"}
+    ext = {"masterBrokerId": "66", "masterAddress": "evil:1", "masterEpoch": "9", "regentReplicas": "66=evil:1"}
     asked = sum(request.code == 1004 for request in controller.heard)
-    broker.membership.notified(RemotingCommand.request(1008, ext))
+    broker.membership.notified(RemotingCommand.request(1008, ext | {"regentNoticeToken": "guessed"}))
     await until(lambda: sum(request.code == 1004 for request in controller.heard) > asked, "a controller was asked")
-    assert all(notice.master_epoch < 1_000 for notice in broker.notices) and 66 not in broker.membership.replicas
-    broker.membership.notified(RemotingCommand.request(1008, ext | {"masterEpoch": "9"}))
-    assert broker.notices[-1].master_epoch == 9
+    assert all(notice.master_epoch < 9 for notice in broker.notices) and 66 not in broker.membership.replicas
     await broker.membership.close()
+
+
+async def test_each_start_tells_its_controllers_another_token(tmp_path: Path, controller: ScriptedController) -> None:
+    tokens = set()
+    for _ in range(2):
+        broker = Broker(tmp_path, controller)
+        await broker.membership.register()
+        await until(lambda: {904, 1003} <= {request.code for request in controller.heard}, "it spoke")
+        told = {request.ext.get("regentNoticeToken") for request in controller.heard if request.code in (904, 1003)}
+        assert told == {broker.membership.me.notice_token} and told != {""}
+        assert all("regentNoticeToken" not in request.ext for request in controller.heard if request.code not in (904, 1003))
+        tokens |= told
+        controller.heard.clear()
+        await broker.membership.close()
+    assert len(tokens) == 2

@@ -5,7 +5,7 @@ from msgspec.structs import replace
 
 from processors import effects as fx
 from processors.elections import ElectionDesk
-from tests.support.controller_rig import SET, Rig
+from tests.support.controller_rig import CLUSTER, SET, Rig
 
 
 @pytest.fixture
@@ -135,3 +135,24 @@ def test_s6_a_java_master_that_registers_again_is_told_nothing_before_the_log_kn
     assert told() == set()
     rig.heartbeat(2)
     assert told() == {"b2:10911"}
+
+
+def test_a_notice_repeats_the_token_of_the_start_that_it_goes_to() -> None:
+    rig = Rig().lead().three()
+    beat = {"clusterName": CLUSTER, "brokerName": SET, "brokerAddr": "b2:10911", "brokerId": "2", "regentIncarnation": "life-2"}
+    rig.request(904, beat | {"regentNoticeToken": "two"}, conn=2, oneway=True)
+    rig.register(3, "second life")
+    rig.take(fx.NotifyRole)
+    rig.close_connection(1)
+    rig.probe_result("b1:10911", "refused")
+    told = {notice.address: notice.command.ext.get("regentNoticeToken") for notice in rig.take(fx.NotifyRole)}
+    assert told == {"b2:10911": "two", "b3:10911": None}
+
+
+def test_a_registration_tells_the_token_too_and_another_start_voids_the_one_before() -> None:
+    rig = Rig().lead().three()
+    names = {"clusterName": CLUSTER, "brokerName": SET, "brokerId": "2", "brokerAddress": "b2:10911"}
+    for token in ({"regentNoticeToken": "first"}, {"regentNoticeToken": "second"}, {}):
+        rig.request(1003, names | token | {"regentIncarnation": f"life {token}"}, conn=2)
+        pulse = rig.core._context.liveness.pulse((CLUSTER, SET, 2))
+        assert pulse is not None and pulse.notice_token == token.get("regentNoticeToken")
