@@ -40,7 +40,10 @@ def recover(
         queues.keep_valid_below(made.queues_valid_below)
     dispatched = last_dispatched(log, queues)
     start = scan_from(made, files, dispatched, queues.lacks_from())
-    walk = LogWalk(log.read, start, log.capacity_end, log.file_bytes, check_body=True, written_end=made.written_end)
+    walk = LogWalk(
+        log.read, start, log.capacity_end, log.file_bytes, check_body=True, written_end=made.written_end,
+        torn_from=made.flushed_offset if made.power_lost else None,
+    )  # fmt: skip
     read = Confirmed(walk, made, dispatched)
     dispatcher.restart_at(start)
     read_to_the_end(log, read, dispatcher)

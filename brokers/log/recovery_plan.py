@@ -17,6 +17,10 @@ from brokers.log import segments
 from brokers.log.records import Record
 
 
+# Beyond every log.
+NOWHERE = 1 << 62
+
+
 class FileFacts(NamedTuple):
     """A file of the log: global offset of its first byte; store time (ms) of the message it begins with, None without."""
 
@@ -54,7 +58,12 @@ class Plan:
     @property
     def written_end(self) -> int:
         """Every byte below it was written. Above it a write may be missing, and the file holds zeros instead."""
-        return max(self.flushed_offset, self.confirm_offset)
+        return self.flushed_offset if self.power_lost else max(self.flushed_offset, self.confirm_offset)
+
+    @property
+    def power_lost(self) -> bool:
+        """What was not flushed may be missing in any part, however much of it was confirmed."""
+        return self.queues_valid_below is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +151,11 @@ class Confirmed:
             if end <= self._plan.confirm_offset or record.physical_offset <= self._last_dispatched:
                 self.end = end
                 yield record
+
+    @property
+    def looked_at_singly_from(self) -> int:
+        """What lies above may be torn where no checksum looks: only one message after the other shows it."""
+        return self._plan.flushed_offset if self._plan.power_lost else NOWHERE
 
     def alike_below(self, limit: int) -> int:
         """Messages from here on that end at or below it are all durable or none, all confirmed or none."""

@@ -32,6 +32,8 @@ def read_to_the_end(log: CommitLog, read: Confirmed, dispatcher: Dispatcher) -> 
 def _many(log: CommitLog, read: Confirmed, dispatcher: Dispatcher, limit: int) -> bool:
     """Whether there was a run of sound messages."""
     start = read.walk.end
+    if start >= read.looked_at_singly_from:
+        return False
     count = min(read.alike_below(limit) - start, WINDOW_BYTES)
     data = log.read(start, count) if count >= WINDOW_BYTES_MIN else b""
     if not data or not any(data[-8:]):  # the log may end in between

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+from brokers.log.errors import is_unreadable
 from brokers.log.records import (
     MAGIC_BLANK,
     MAGIC_V1,
@@ -21,6 +22,8 @@ from brokers.log.records import (
 )
 
 WINDOW_BYTES = 1 << 20
+# Of what was not flushed, a loss of power takes any of these.
+SECTOR_BYTES = 512
 
 # (offset, count) -> up to `count` bytes from `offset`, fewer where the log's files end. Never crosses a file.
 Read = Callable[[int, int], bytes]
@@ -37,19 +40,31 @@ class LogWalk:
     `written_end`: every byte below it was written, as far as is known (default: the limit). Of what lies above, the last
     writes may be missing: a process was killed between them, a copy of the log ended inside a record. No checksum covers
     topic and properties, but neither ever ends in a zero byte: such a record counts once something stands behind it.
+
+    `torn_from`: power was lost, and any part of what lies above may be missing (default: none). A record whose topic or
+    properties are all zero within a sector does not count. The rest of a header is covered by the lengths that lie behind.
+
+    What cannot be read ends the walk as damage does. `go_on` passes over it.
     """
 
     def __init__(
-        self, read: Read, start: int, limit: int, file_bytes: int, *, check_body: bool, written_end: int | None = None
-    ) -> None:
+        self, read: Read, start: int, limit: int, file_bytes: int, *, check_body: bool, written_end: int | None = None,
+        torn_from: int | None = None,
+    ) -> None:  # fmt: skip
         self._read = read
         self._limit = limit
         self._file_bytes = file_bytes
         self._check_body = check_body
         self._written_end = limit if written_end is None else written_end
+        self._torn_from = limit if torn_from is None else torn_from
+        self._singly_below = -1  # the disk refused a window that ends here
         self.end = start
         self.reason = ""
         self.incomplete = False
+
+    def go_on(self, offset: int) -> None:
+        """The next iteration begins at `offset`, whatever ended the last one."""
+        self.end, self.reason, self.incomplete = offset, "", False
 
     def __iter__(self) -> Iterator[Record]:
         wanted = WINDOW_BYTES
@@ -57,7 +72,17 @@ class LogWalk:
             start = self.end
             file_end = start - start % self._file_bytes + self._file_bytes
             reachable = min(file_end, self._limit) - start
-            data = self._read(start, min(wanted, reachable))
+            if wanted == WINDOW_BYTES and start < self._singly_below:
+                wanted = 8
+            try:
+                data = self._read(start, min(wanted, reachable))
+            except OSError as error:
+                if not is_unreadable(error):
+                    raise
+                if start < self._singly_below:
+                    self.reason = f"it cannot be read: {error.strerror or error}"
+                self._singly_below, wanted = max(self._singly_below, start + wanted), WINDOW_BYTES
+                continue
             needed = yield from self._walk_window(data, start, file_end)
             if self.end > start or self.reason:
                 wanted = WINDOW_BYTES
@@ -99,6 +124,9 @@ class LogWalk:
             if position + size > self._written_end and _ends_in_zero(record) and not any(self._read(position + size, 8)):
                 self.reason = "the end of the record is not written"
                 return size
+            if position + size > self._torn_from and _lacks_sector(record, data, at, position % self._file_bytes):
+                self.reason = "a part of the record is not written"
+                return size
             at += size
             self.end = start + at
             yield record
@@ -114,6 +142,17 @@ class LogWalk:
 
 def _ends_in_zero(record: Record) -> bool:
     return record.properties[-1] == 0 if record.properties else record.topic.endswith("\0")
+
+
+def _lacks_sector(record: Record, data: bytes, at: int, position: int) -> bool:
+    """Whether a sector holds only zeros of the topic or the properties of the record at `at`; `position` in its file."""
+    properties_at = at + record.size - len(record.properties)
+    topic_at = properties_at - 2 - len(record.topic.encode("utf-8", "surrogateescape"))
+    for first, last in ((topic_at, properties_at - 2), (properties_at, at + record.size)):
+        for sector in range(first - (position + first - at) % SECTOR_BYTES, last, SECTOR_BYTES):
+            if last > first and not any(data[max(sector, first) : min(sector + SECTOR_BYTES, last)]):
+                return True
+    return False
 
 
 def end_of_valid_log(read: Read, start: int, limit: int, file_bytes: int) -> tuple[int, str]:

@@ -1,5 +1,6 @@
 """Opening a store after every kind of end: kill, torn tail, lost writes, cut in between."""
 
+import dataclasses
 import shutil
 import subprocess
 import sys
@@ -10,7 +11,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from brokers.log.checkpoint import Checkpoint, write_checkpoint
+from brokers.log.checkpoint import Checkpoint, read_checkpoint, write_checkpoint
+from brokers.log.properties import encode_properties
 from brokers.log.store import MessageStore
 from brokers.log.trimming import trim
 from tests.unit.brokers.log.log_samples import NOW_MS, bodies, encoded, log_bytes, message, sized, small_store
@@ -374,3 +376,24 @@ def test_a_queue_that_loses_all_its_messages_to_a_cut_goes_on_where_it_was(tmp_p
     store.truncate(border)
     assert store.queue_bounds("T", 0) == (10, 10)
     assert store.put(message(), NOW_MS).queue_offset == 10
+
+
+@pytest.mark.parametrize("confirmed", [False, True])
+def test_what_was_confirmed_and_not_flushed_may_be_torn_by_a_loss_of_power(tmp_path: Path, confirmed: bool) -> None:
+    """The checkpoint's confirm offset is read after its flush: under load it is higher."""
+    store = small_store(tmp_path)
+    store.put(message(body=bytes(300)), NOW_MS)
+    end = store.log_end
+    store.dispatch_to(end)
+    store.checkpoint()
+    properties = encode_properties({"KEYS": "order", "a": "x" * 3000, "amount": "100"})
+    store.put(replace(message(), properties=properties), NOW_MS)
+    if confirmed:
+        store.dispatch_to(store.log_end)
+        known = read_checkpoint(tmp_path / "checkpoint")
+        write_checkpoint(tmp_path / "checkpoint", dataclasses.replace(known, confirm_offset=store.log_end))
+    store.close(clean=False)
+    overwrite(log_file(tmp_path), 1024, bytes(512))  # in the middle of the properties
+    again = small_store(tmp_path)
+    assert again.log_end == end
+    assert again.put(message(), NOW_MS).queue_offset == 1

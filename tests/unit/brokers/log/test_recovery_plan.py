@@ -1,6 +1,7 @@
 """Decisions of opening a store, on numbers alone; on files in test_recovery.py."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -52,6 +53,11 @@ def test_reading_begins_no_later_than_the_newest_entry() -> None:
 def test_reading_begins_where_messages_may_have_lost_their_entries() -> None:
     made = Plan(3000, None, 0, 0)
     assert [scan_from(made, FILES, 2500, lacks) for lacks in (None, 2900, 1999, 0)] == [2000, 2000, 1000, 0]
+
+
+def test_only_what_was_flushed_is_known_to_be_written_after_a_loss_of_power() -> None:
+    told = known(flushed_offset=1500, confirm_offset=2500, recovery_ms=99)
+    assert [plan(FILES, FILE, one).written_end for one in (told, replace(told, same_boot=True))] == [1500, 2500]
 
 
 def test_a_confirm_offset_beyond_the_files_is_not_believed_but_remembered_as_missing() -> None:

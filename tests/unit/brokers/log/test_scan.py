@@ -1,5 +1,7 @@
 """Where a log ends, row by row of the completeness rule."""
 
+import errno
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -145,3 +147,49 @@ def test_a_broken_message_is_no_boundary() -> None:
     data = bytearray(three_messages())
     data[88] ^= 1
     assert not is_record_boundary(reader(bytes(data)), 0, len(data), FILE)
+
+
+@pytest.mark.parametrize("lost", range(0, 3584, 512))
+def test_a_record_of_which_any_sector_was_lost_does_not_count_where_power_was(lost: int) -> None:
+    """Body, topic and properties reach over borders of sectors; nothing but the body has a checksum."""
+    properties = b"a\x01" + b"x" * 1500 + b"\x02b\x01" + b"y" * 1000
+    record = encoded(replace(message(topic="T" * 100, body=b"b" * 900), properties=properties))
+    data = bytearray((record + encoded(message(), 1, len(record))).ljust(8192, b"\0"))
+    assert len(record) > 3584 - 512
+
+    def found() -> int:
+        return len(list(LogWalk(lambda at, count: bytes(data[at : at + count]), 0, 8192, 8192, check_body=True, torn_from=0)))
+
+    assert found() == 2
+    data[lost : lost + 512] = bytes(512)
+    assert found() == 0
+
+
+def test_zeros_within_properties_are_no_sign_of_a_loss_where_everything_was_flushed() -> None:
+    odd = encoded(replace(message(), properties=b"a\x01" + bytes(1200) + b"b"))
+    data = (odd + encoded(message(), 1, len(odd))).ljust(8192, b"\0")
+    assert len(list(LogWalk(lambda at, count: data[at : at + count], 0, 8192, 8192, check_body=True, torn_from=len(odd)))) == 2
+
+
+@pytest.mark.parametrize("sector", range(0, 320, 64))
+def test_what_cannot_be_read_ends_the_walk_in_front_of_its_record(sector: int) -> None:
+    data, asked = three_messages("tag"), []
+
+    def read(offset: int, count: int) -> bytes:
+        asked.append(count)
+        if offset < sector + 64 and offset + count > sector:
+            raise OSError(errno.EIO, "Input/output error")
+        return padded(data)[offset : offset + count]
+
+    walk = LogWalk(read, 0, FILE, FILE, check_body=True)
+    third = len(data) // 3
+    assert len(list(walk)) == sector // third
+    assert walk.reason == "it cannot be read: Input/output error" and len(asked) < 12
+
+
+def test_a_want_of_descriptors_is_no_damage() -> None:
+    def read(offset: int, count: int) -> bytes:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    with pytest.raises(OSError, match="Too many"):
+        list(LogWalk(read, 0, FILE, FILE, check_body=True))
