@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 from msgspec import Struct
 
-from events.envelope import ImportedReplica
+from events.envelope import ImportedReplica, MemberPosition
 
 
 class ClusterStarted(Struct, frozen=True, gc=False, array_like=True, tag=True):
@@ -150,6 +150,13 @@ class MinimumTold(Struct, frozen=True, gc=False, array_like=True, tag=True):
     min_in_sync: int
 
 
+class PositionsShown(Struct, frozen=True, gc=False, array_like=True, tag=True):
+    """What the evidence of a command showed that members hold (S15)."""
+
+    broker_name: str
+    positions: tuple[MemberPosition, ...]
+
+
 Change = (
     ClusterStarted
     | LeadershipClaimed
@@ -165,6 +172,7 @@ Change = (
     | BrokerSetImported
     | MembersRemembered
     | MinimumTold
+    | PositionsShown
 )
 
 CHANGES: tuple[type, ...] = (
@@ -182,4 +190,5 @@ CHANGES: tuple[type, ...] = (
     BrokerSetImported,
     MembersRemembered,
     MinimumTold,
+    PositionsShown,
 )

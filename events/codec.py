@@ -21,7 +21,7 @@ from events.avro_writer import Writer, writer_of
 from events.broker_events import BROKER_EVENTS, BrokerEvent, BrokerEventHeader
 from events.changes import CHANGES
 from events.commands import COMMANDS, Command
-from events.envelope import Envelope, ImportedReplica, ReplicaEvidence
+from events.envelope import Envelope, ImportedReplica, MemberPosition, ReplicaEvidence
 from events.outcomes import CandidateVerdict, Outcome
 
 MARKER = b"\xc3\x01"
@@ -263,7 +263,7 @@ _RECORD_WRITERS: dict[str, Callable[[Any], dict[str, Any]]] = {}
 _RECORD_READERS: dict[str, Callable[[dict[str, Any]], Any]] = {}
 RECORD_CLASSES: tuple[type, ...] = (*COMMANDS, Outcome, *BROKER_EVENTS)
 _PARTS: tuple[type, ...] = (
-    Envelope, ReplicaEvidence, ImportedReplica, CandidateVerdict, BrokerEventHeader,
+    Envelope, ReplicaEvidence, ImportedReplica, MemberPosition, CandidateVerdict, BrokerEventHeader,
 )  # fmt: skip
 _CLASSES = {cls.__name__: cls for cls in (*RECORD_CLASSES, *CHANGES, *_PARTS)}
 _BY_CLASS: dict[type, _Codec] = {cls: _build(cls) for cls in RECORD_CLASSES}

@@ -1,5 +1,5 @@
 """
-What commands are made of: the envelope, the evidence, an imported replica.
+What commands and changes are made of: the envelope, the evidence, replicas as told.
 
 Responsible for their shape only. Field meanings stand in `schemas/types/*.avsc`.
 Refuses to know where evidence comes from and what rules make of it.
@@ -34,6 +34,15 @@ class ImportedReplica(Struct, frozen=True, gc=False, array_like=True):
     broker_id: int
     address: str
     register_check_code: str = ""
+
+
+class MemberPosition(Struct, frozen=True, gc=False, array_like=True):
+    """What a replica showed to hold as a member; `restarted` since, without telling where its log ends."""
+
+    broker_id: int
+    epoch: int
+    end_offset: int
+    restarted: bool = False
 
 
 class ReplicaEvidence(Struct, frozen=True, gc=False):

@@ -191,7 +191,7 @@ SYNC_STATE_SET_INTERVALS = GoldTableSpec(
         Column("sync_state_set", _IDS, "Members, ascending; empty when nobody is left."),
         Column("joined", _IDS, "Who was not in the one before."),
         Column("left", _IDS, "Who was in the one before and is no more."),
-        Column("reason", _TEXT, "ELECTED, IMPORTED, PROPOSED, LOSS_PROVEN, UNCLEAN_START or CLEANED."),
+        Column("reason", _TEXT, "ELECTED, IMPORTED, PROPOSED, LOSS_PROVEN, WENT_BACK, UNCLEAN_START or CLEANED."),
         Column("missing", _IDS, "Replicas registered when it began that are not in it."),
     ),  # fmt: skip
     key=(*_SET_KEY, "from_offset"),

@@ -70,6 +70,9 @@ def change_line(change: Change) -> str:
             return f"remembered: {holders}; ever members {members(change['former'])}"
         case "MinimumTold":
             return f"broker {change['broker_id']} acknowledges with {change['min_in_sync']} members or more"
+        case "PositionsShown":
+            shown = (f"{p['broker_id']} epoch {p['epoch']} to {p['end_offset']}" for p in change["positions"])
+            return f"shown to hold: {', '.join(shown) or 'nothing'}"
         case "BrokerSetImported":
             return _imported(change)
         case "SettingsChanged":

@@ -5,18 +5,26 @@ Responsible for `controller.md` 5.5 with design S6 and S7, and for the new epoch
 Refuses to know who is best: `elect` chooses.
 """
 
-from events.changes import MasterAtRisk, MasterCleared, MasterElected
+from functools import reduce
+
+from msgspec.structs import replace
+
+from events.changes import Change, MasterAtRisk, MasterCleared, MasterElected
 from events.commands import ElectMaster
 from events.envelope import ReplicaEvidence
 from events.outcomes import LABEL_AT_RISK, CandidateVerdict
+from processors.decide_positions import after_an_election, change_of, gone_back, shown_in
 from processors.decide_refusals import Decision, Refusal
+from processors.decide_replicas import REASON_WENT_BACK, left_the_set
 from processors.elect import Election, elect
 from processors.elect_candidates import Candidate, assess, highest_epoch, not_considered, reach
+from processors.evolve import evolve_set
 from processors.rules import Rules, rules_of
 from processors.state import EPOCH_MAX, NO_BROKER_ID, BrokerSet, ControllerState
 
 REASON_NOBODY = "NOBODY_ELECTABLE"
 NO_LIMIT = 2**64
+NO_CHANGES: tuple[Change, ...] = ()
 
 
 def elect_master(state: ControllerState, command: ElectMaster) -> Decision:
@@ -30,6 +38,13 @@ def elect_master(state: ControllerState, command: ElectMaster) -> Decision:
     if refusal is not None:
         return Decision(refusal, candidates=not_considered(candidates))
     rules = rules_of(state.rules_version)
+    positions, left = broker_set.positions, NO_CHANGES
+    if rules.notices_going_back:
+        positions = shown_in(broker_set, candidates)
+        if lost := gone_back(broker_set, candidates):
+            left = left_the_set(broker_set, lost, REASON_WENT_BACK, broker_set.highest_epoch_seen)
+            broker_set = reduce(evolve_set, left, broker_set)
+            candidates = assess(broker_set, command.evidence, asking_id)
     election = elect(
         broker_set,
         candidates,
@@ -44,10 +59,19 @@ def elect_master(state: ControllerState, command: ElectMaster) -> Decision:
     if election.winner is None:
         seen = candidates if rules.epoch_above_all_evidence else ()
         limit = reach(broker_set, rules, EPOCH_MAX)
-        return _failed(broker_set, command, election.verdicts, seen, counts, limit)
+        failed = _failed(broker_set, command, election.verdicts, seen, counts, limit)
+        changes = (*left, *failed.changes)
+        kept = change_of(broker_set, positions) if changes else NO_CHANGES
+        return failed if changes == kept else replace(failed, changes=(*changes, *kept))
     limit = reach(broker_set, rules, NO_LIMIT)
     highest = highest_epoch(broker_set.highest_epoch_seen, candidates, counts, limit)
-    return _elected(broker_set, candidates, election, highest, rules)
+    elected = _elected(broker_set, candidates, election, highest, rules)
+    if elected.refusal is not None or not rules.notices_going_back:
+        return elected
+    winner = next(c for c in candidates if c.broker_id == election.winner)
+    at_risk = LABEL_AT_RISK in election.labels
+    positions = after_an_election(positions, election.members, winner, at_risk=at_risk)
+    return replace(elected, changes=(*left, *elected.changes, *change_of(broker_set, positions)))
 
 
 def _not_to_be_held(broker_set: BrokerSet, command: ElectMaster) -> Refusal | None:

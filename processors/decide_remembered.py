@@ -27,6 +27,7 @@ from events.changes import (
     MasterElected,
     MembersRemembered,
     MinimumTold,
+    PositionsShown,
     SyncStateSetAltered,
 )
 from processors.decide_refusals import Decision
@@ -76,7 +77,7 @@ def _leaves_the_memory(before: BrokerSet, changes: tuple[Change, ...]) -> bool:
             members, master = change.sync_state_set, change.master_broker_id
         elif kind is MinimumTold:
             told = True
-        elif kind is not BrokerRegistered and kind is not BrokerIdApplied:
+        elif kind is not PositionsShown and kind is not BrokerRegistered and kind is not BrokerIdApplied:
             return False
     if members == was:
         return True

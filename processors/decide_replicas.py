@@ -13,9 +13,11 @@ from events.changes import (
     BrokersCleaned,
     MasterCleared,
     MinimumTold,
+    PositionsShown,
     SyncStateSetAltered,
 )
 from events.commands import ApplyBrokerId, CleanBrokerData, RegisterBroker
+from processors.decide_positions import is_below, restarted_unseen
 from processors.decide_refusals import ACCEPTED_WITHOUT_CHANGE, Decision, Refusal
 from processors.elect_candidates import reach
 from processors.rules import rules_of
@@ -32,6 +34,7 @@ from processors.state import (
 
 REASON_UNCLEAN_START = "UNCLEAN_START"
 REASON_CLEANED = "CLEANED"
+REASON_WENT_BACK = "WENT_BACK"
 UNKNOWN = -1
 
 
@@ -85,12 +88,16 @@ def register_broker(state: ControllerState, command: RegisterBroker) -> Decision
     lost: tuple[MasterCleared | SyncStateSetAltered, ...] = ()
     if _is_unclean_start(replica, command):
         if replica.broker_id in broker_set.sync_state_set:
-            lost = _left_the_set(broker_set, (replica.broker_id,), REASON_UNCLEAN_START, highest)
+            lost = left_the_set(broker_set, (replica.broker_id,), REASON_UNCLEAN_START, highest)
         elif broker_set.has_had_master:
             lost = (_same_set_anew(broker_set, highest),)
         highest = max((change.highest_epoch_seen for change in lost), default=highest)
     registered = _registered(broker_set, replica, command, highest)
-    told = _minimum(broker_set, command) if rules.remembers else ()
+    told: tuple[MinimumTold | PositionsShown, ...] = ()
+    if rules.remembers:
+        told = _minimum(broker_set, command)
+    if rules.notices_going_back and broker_set.positions:
+        told = (*told, *restarted_unseen(broker_set, command))
     if _is_known_already(broker_set, replica, registered):
         return Decision(changes=told) if told else ACCEPTED_WITHOUT_CHANGE
     return Decision(changes=(*lost, registered, *told))
@@ -115,7 +122,7 @@ def clean_broker_data(state: ControllerState, command: CleanBrokerData) -> Decis
         return Decision(Refusal.CLEAN_IS_ALIVE)
     if not gone:
         return ACCEPTED_WITHOUT_CHANGE
-    left = _left_the_set(broker_set, gone, REASON_CLEANED, broker_set.highest_epoch_seen)
+    left = left_the_set(broker_set, gone, REASON_CLEANED, broker_set.highest_epoch_seen)
     cleaned = BrokersCleaned(command.broker_name, gone, whole_set=gone == ids)
     return Decision(changes=(*left, cleaned))
 
@@ -138,7 +145,7 @@ def _is_unclean_start(replica: Replica, command: RegisterBroker) -> bool:
 
 def _went_back(broker_set: BrokerSet, replica: Replica, command: RegisterBroker) -> bool:
     """
-    Return whether a former member's log lies below what this id registered with before (S15).
+    Return whether a former member's log lies below what this id registered with before, or showed since (S15).
 
     Its disk was lost with its identity kept, or it is an older copy. A former master that was cut
     below where it had begun, and starts again before it copied anything of the new epoch, looks the
@@ -146,7 +153,11 @@ def _went_back(broker_set: BrokerSet, replica: Replica, command: RegisterBroker)
     """
     if command.last_epoch is None or command.end_offset is None:
         return False
-    if not _is_new_start(replica, command) or replica.last_epoch < 0:
+    if not _is_new_start(replica, command):
+        return False
+    if is_below(broker_set, command):
+        return True
+    if replica.last_epoch < 0:
         return False
     is_former = replica.broker_id in (*broker_set.former, *broker_set.sync_state_set)
     before = (replica.last_epoch, replica.end_offset)
@@ -224,14 +235,15 @@ def _same_set_anew(broker_set: BrokerSet, highest: int) -> SyncStateSetAltered:
     )
 
 
-def _left_the_set(
+def left_the_set(
     broker_set: BrokerSet, gone: tuple[int, ...], reason: str, highest: int
 ) -> tuple[MasterCleared | SyncStateSetAltered, ...]:
     """
     Return the changes by which members leave without the master's asking.
 
     The master goes first, the members second: so every step keeps the invariants. Both epochs
-    move, or a master that did not hear of it would go on with the old set.
+    move, or a master that did not hear of it would go on with the old set. Of `gone` who lost data
+    is unclean from here on, also where it was remembered only.
     """
     changes: list[MasterCleared | SyncStateSetAltered] = []
     if broker_set.master_broker_id is not None and broker_set.master_broker_id in gone:
@@ -240,9 +252,9 @@ def _left_the_set(
         master = broker_set.master_broker_id
         changes.append(MasterCleared(broker_set.broker_name, master, epoch, reason, highest))
     left = tuple(i for i in broker_set.sync_state_set if i in gone)
-    if left:
+    if left or reason == REASON_WENT_BACK:
         unclean = set(broker_set.unclean_members)
-        unclean = unclean | set(left) if reason == REASON_UNCLEAN_START else unclean
+        unclean = unclean if reason == REASON_CLEANED else unclean | set(gone)
         changes.append(
             SyncStateSetAltered(
                 broker_set.broker_name,

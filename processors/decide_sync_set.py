@@ -7,6 +7,7 @@ Refuses to know why the master wants it: what has caught up is the master's to j
 
 from events.changes import SyncStateSetAltered
 from events.commands import AlterSyncStateSet
+from processors.decide_positions import change_of, shown_in
 from processors.decide_refusals import Decision, Refusal
 from processors.elect_candidates import Candidate, assess, highest_epoch, reach
 from processors.rules import rules_of
@@ -44,7 +45,10 @@ def alter_sync_state_set(state: ControllerState, command: AlterSyncStateSet) -> 
     highest = highest_epoch(
         max(broker_set.highest_epoch_seen, 0), candidates, counts, reach(broker_set, rules, EPOCH_MAX)
     )
-    return Decision(None, (_altered(broker_set, wanted, lost, highest),))
+    altered = _altered(broker_set, wanted, lost, highest)
+    if not rules.notices_going_back:
+        return Decision(None, (altered,))
+    return Decision(None, (altered, *change_of(broker_set, shown_in(broker_set, candidates, altered.joined))))
 
 
 def _lost(broker_set: BrokerSet, command: AlterSyncStateSet) -> tuple[int, ...]:

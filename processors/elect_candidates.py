@@ -34,6 +34,8 @@ class Candidate(Struct, frozen=True, gc=False):
     epoch: int
     max_offset: int
     priority: int
+    confirm_offset: int = -1
+    """What its own heartbeats named; -1 when they named none since it started."""
 
 
 def assess(
@@ -46,7 +48,7 @@ def assess(
     # comprehension costs as much as three turns of it.
     found = []
     for replica in broker_set.replicas:
-        broker_id = replica.broker_id
+        broker_id, confirmed = replica.broker_id, -1
         entry = known.get(broker_id)
         liveness = _liveness(replica, entry, asking_id)
         if entry is None:
@@ -55,11 +57,13 @@ def assess(
             priority = entry.election_priority
             # Heartbeats of an earlier start are void (S5): what it registered with counts then.
             if entry.epoch >= 0 and entry.incarnation == replica.incarnation:
-                epoch, max_offset = entry.epoch, entry.max_offset
+                epoch, max_offset, confirmed = entry.epoch, entry.max_offset, entry.confirm_offset
             else:
                 epoch, max_offset = replica.last_epoch, replica.end_offset
         is_member, is_alive = broker_id in members, liveness == ALIVE
-        found.append(Candidate(broker_id, replica, is_member, is_alive, liveness, epoch, max_offset, priority))
+        found.append(
+            Candidate(broker_id, replica, is_member, is_alive, liveness, epoch, max_offset, priority, confirmed)
+        )
     return tuple(found)
 
 

@@ -23,6 +23,7 @@ from events.changes import (
     MasterElected,
     MembersRemembered,
     MinimumTold,
+    PositionsShown,
     RulesActivated,
     SettingsChanged,
     SyncStateSetAltered,
@@ -41,6 +42,7 @@ SetChange = (
     | BrokerSetImported
     | MembersRemembered
     | MinimumTold
+    | PositionsShown
 )
 OF_A_SET = get_args(SetChange)
 _BEGIN_A_SET = (BrokerIdApplied, BrokerSetImported)
@@ -107,6 +109,8 @@ def evolve_set(broker_set: Any, change: SetChange) -> BrokerSet:
             )
         case MinimumTold():
             return _with_minimum(broker_set, change)
+        case PositionsShown():
+            return replace(broker_set, positions=tuple(change.positions))
         case _:
             assert_never(change)
 
@@ -164,6 +168,7 @@ def _with_registered(broker_set: BrokerSet, change: BrokerRegistered) -> BrokerS
         broker_set.remembered,
         broker_set.former,
         broker_set.minimums,
+        broker_set.positions,
     )
 
 
@@ -197,6 +202,7 @@ def _with_elected(broker_set: BrokerSet, change: MasterElected) -> BrokerSet:
         remembered=broker_set.remembered,
         former=broker_set.former,
         minimums=broker_set.minimums,
+        positions=broker_set.positions,
     )
 
 
@@ -226,6 +232,7 @@ def _with_altered(broker_set: BrokerSet, change: SyncStateSetAltered) -> BrokerS
         remembered=broker_set.remembered,
         former=broker_set.former,
         minimums=broker_set.minimums,
+        positions=broker_set.positions,
     )
 
 
@@ -266,6 +273,7 @@ def _without_cleaned(broker_set: BrokerSet, change: BrokersCleaned) -> BrokerSet
         tombstone=not left,
         imported=False,
         minimums=tuple(told for told in broker_set.minimums if told[0] not in gone),
+        positions=tuple(row for row in broker_set.positions if row.broker_id not in gone),
     )
 
 

@@ -84,7 +84,8 @@ def _to_plain(folder: Folder) -> dict[str, Any]:
 
 
 def _set_to_plain(broker_set: BrokerSet) -> tuple[Any, ...]:
-    return astuple(replace(broker_set, replicas=tuple(map(astuple, broker_set.replicas))))
+    replicas, positions = map(astuple, broker_set.replicas), map(astuple, broker_set.positions)
+    return astuple(replace(broker_set, replicas=tuple(replicas), positions=tuple(positions)))
 
 
 class _Plain(Struct):

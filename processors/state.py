@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from immutables import Map
 from msgspec import Struct, field
 
+from events.envelope import MemberPosition
 from processors.rules import (
     RULES,
     RULES_VERSION,
@@ -78,6 +79,7 @@ class BrokerSet(Struct, frozen=True, gc=False, array_like=True):
       each holds all that was acknowledged, since nothing is while the set is below its minimum (S14).
     - former ascend, are replicas, and every member is among them (rules 3 and later).
     - minimums ascend by id: who told that it acknowledges with no fewer members than so many, 2 or more.
+    - positions ascend by id and are of former members: up to where each showed to hold what was confirmed (S15).
     - across records: next_broker_id and all epochs never fall.
     """
 
@@ -99,6 +101,7 @@ class BrokerSet(Struct, frozen=True, gc=False, array_like=True):
     remembered: tuple[int, ...] = ()
     former: tuple[int, ...] = ()
     minimums: tuple[tuple[int, int], ...] = ()
+    positions: tuple[MemberPosition, ...] = ()
 
     def min_in_sync(self) -> int | None:
         """Return with how few members the master acknowledges, 1 if it did not tell; None without one."""
@@ -230,6 +233,9 @@ def _broken_memory(broker_set: BrokerSet, sound: set[int]) -> Iterator[str]:
         yield f"remembered {remembered} in the SyncStateSet {broker_set.sync_state_set}"
     if list(former) != sorted(set(former)) or not set(former) <= ids:
         yield f"former members {former} of replicas {sorted(ids)}"
+    shown = [row.broker_id for row in broker_set.positions]
+    if shown != sorted(set(shown)) or not set(shown) <= set(former):
+        yield f"positions of {shown}, former members {former}"
 
 
 def _broken_mastership(broker_set: BrokerSet) -> Iterator[str]:

@@ -16,12 +16,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from events.changes import CHANGES
+from events.changes import CHANGES, SyncStateSetAltered
 from events.codec import COMMAND_FINGERPRINTS
 from events.commands import ActivateRules, ApplyBrokerId
 from events.envelope import ReplicaEvidence
 from events.outcomes import LABELS, Outcome
 from processors import canonical, decide_remembered
+from processors.decide_positions import position_of
 from processors.decide_refusals import Refusal
 from processors.fold import Folder
 from processors.snapshot_codec import dump, load
@@ -66,6 +67,7 @@ RARE = {
     "claim": lambda draw, replica, alive: (draw.choice([0, 0, 1, 2]),),
     "unclean": lambda draw, replica, alive: (draw.choice(["true", "false", "false"]),),
     "window": lambda draw, replica, alive: (draw.choice(["1", "3", "10000", "10000"]),),
+    "lost": lambda draw, replica, alive: (replica, alive),
     "import": lambda draw, replica, alive: (
         draw.choice([(1, 2, 3), (2, 1), (1,), (2, 4)]), draw.choice([1, 2, 9]),
         draw.choice([0, 0, 5, 20]), draw.random() < 0.8,
@@ -100,11 +102,12 @@ def evidence(history: History, alive: tuple[int, ...], noise: int) -> tuple[Repl
     entries = []
     for replica in broker_set.replicas if broker_set else ():
         start = "stale" if noise == replica.broker_id else replica.incarnation
+        end = noise * 100 // replica.broker_id
+        epoch = (noise * replica.broker_id) % 4 - 1 if noise % 3 else broker_set.master_epoch
         entries.append(
             ReplicaEvidence(
                 replica.broker_id, replica.broker_id in alive, "heartbeat", 1,
-                (noise * replica.broker_id) % 4 - 1, noise * 100 // replica.broker_id, 0,
-                noise % 3, start,
+                epoch, end, end * (noise % 2), noise % 3, start,
             )
         )  # fmt: skip
     return tuple(entries)
@@ -144,6 +147,9 @@ def step(history: History, kind: str, *arguments) -> Outcome:
             entries = evidence(history, alive, noise)
             wanted = members if noise == 9 else (*members, *_master(broker_set))
             return history.alter(wanted, *entries, set_epoch=0 if noise == 8 else None)
+        case "lost", (broker_id, alive):
+            members = broker_set.sync_state_set if broker_set else ()
+            return history.alter(members, *evidence(history, alive, 0), lost=(broker_id,))
         case "clean", (ids, living, alive):
             return history.clean(ids, *evidence(history, alive, 0), living=living)
         case "claim", (behind,):
@@ -278,6 +284,31 @@ def test_only_the_set_as_it_is_makes_a_master_unless_labelled(told):
         assert set(after.sync_state_set) <= holders
 
 
+@settings(max_examples=60, deadline=None)
+@given(HISTORIES)
+def test_who_is_known_to_have_lost_data_is_trusted_no_more(told):
+    """S15: not a start below what it showed, nor whom its master proves to have lost what it acknowledged."""
+    beginning, moves = told
+    history = BEGINNINGS[beginning]()
+    for move in moves:
+        before = history.folder.state.sets.get(NAME)
+        outcome = step(history, *move)
+        after = history.folder.state.sets.get(NAME)
+        if before is None or not outcome.accepted or history.folder.state.rules_version < 3:
+            continue
+        if move[0] == "register":
+            was, now = before.replica(move[1]), after.replica(move[1])
+            row = position_of(before.positions, move[1])
+            below = row is not None and (now.last_epoch, now.end_offset) < (row.epoch, row.end_offset)
+            lost = below and was.incarnation != now.incarnation
+        else:
+            lost = move[0] == "lost"
+            assert not lost or after.master_broker_id != move[1]
+        if lost and move[1] in before.former:
+            assert not after.replica(move[1]).clean
+            assert move[1] not in (*after.sync_state_set, *after.remembered)
+
+
 def test_the_moves_reach_what_they_are_there_for():
     """Or the properties above would hold for histories in which nothing happens."""
     seen: Counter[str] = Counter()
@@ -288,12 +319,14 @@ def test_the_moves_reach_what_they_are_there_for():
             outcome = folder.apply(offset, record).outcome
             seen.update([outcome.refusal or "", *outcome.labels])
             seen.update(type(change).__name__ for change in outcome.changes)
+            seen.update(change.reason for change in outcome.changes if isinstance(change, SyncStateSetAltered))
     beyond = {  # What well-formed moves of one leader cannot do.
         "NOT_FORMED", "WRONG_CLUSTER", "ALREADY_FORMED", "INVALID_SETTING",
         "INVALID_FINGERPRINTS", "INVALID_REGISTRATION", "COMMAND_ID_REUSED", "UNKNOWN_SCHEMA",
         "EPOCH_EXHAUSTED", "MASTER_EPOCH_FENCED", "IMPORT_UNKNOWN",
     }  # fmt: skip
     wanted = {refusal.name for refusal in Refusal} - beyond
+    wanted |= {"LOSS_PROVEN", "WENT_BACK", "UNCLEAN_START"}
     wanted |= set(LABELS) | {cls.__name__ for cls in CHANGES}
     assert wanted - set(seen) == set()
 

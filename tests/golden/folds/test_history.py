@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from events.changes import CHANGES, BrokerSetImported, MasterAtRisk, MembersRemembered, MinimumTold
+from events.changes import CHANGES, BrokerSetImported, MasterAtRisk, MembersRemembered, MinimumTold, PositionsShown, SyncStateSetAltered
 from events.codec import decode, encode
 from events.commands import COMMANDS
 from events.outcomes import LABEL_REMEMBERED, LABELS
@@ -20,7 +20,7 @@ STORIES = ("", "-2", "-upgrade", "-3")
 TOLD = ("rules 1", "rules 2", "upgrade", "rules 3")
 REFUSALS = {refusal.name for refusal in Refusal}
 OF_IMPORTS = {"IMPORT_UNKNOWN", "IMPORT_INVALID", "IMPORT_CONFLICT"}
-OF_MEMORY = {MembersRemembered, MinimumTold}
+OF_MEMORY = {MembersRemembered, MinimumTold, PositionsShown}
 KINDS = {cls.__name__ for cls in COMMANDS}
 
 
@@ -88,6 +88,8 @@ def test_the_third_history_remembers_waits_and_compares():
     labels = {label for outcome in outcomes for label in outcome.labels}
     assert {LABEL_REMEMBERED, "AT_RISK"} <= labels
     assert "WAITING" in {row.verdict for outcome in outcomes for row in outcome.candidates}
+    reasons = {c.reason for o in outcomes for c in o.changes if isinstance(c, SyncStateSetAltered)}
+    assert {"LOSS_PROVEN", "WENT_BACK"} <= reasons
     assert {"UNKNOWN_SCHEMA", "INVALID_FINGERPRINTS", "CLEAN_IS_ALIVE", "INVALID_REGISTRATION"} <= {
         outcome.refusal for outcome in outcomes
     }

@@ -13,11 +13,12 @@ from events.changes import (
     MasterElected,
     MembersRemembered,
     MinimumTold,
+    PositionsShown,
     RulesActivated,
     SettingsChanged,
     SyncStateSetAltered,
 )
-from events.envelope import ImportedReplica
+from events.envelope import ImportedReplica, MemberPosition
 from lakehouse.columns import record_json
 from lakehouse.wording import change_line, changes_of, duration, members, moment, text_table
 
@@ -33,6 +34,7 @@ LINES = [
     (MasterAtRisk("b", 5), "epoch 5 may lack acknowledged messages"),
     (MembersRemembered("b", (1,), (1, 2)), "remembered: {1} may be elected too; ever members {1,2}"),
     (MinimumTold("b", 2, 3), "broker 2 acknowledges with 3 members or more"),
+    (PositionsShown("b", (MemberPosition(2, 3, 700),)), "shown to hold: 2 epoch 3 to 700"),
     (
         BrokerSetImported("b", "c", 4, (ImportedReplica(1, "h:1"),), 1, 5, (1,), 8, 5, "h:9878"),
         "imported from h:9878: replicas {1}, master 1 in epoch 5, set {1} epoch 8, next id 4",

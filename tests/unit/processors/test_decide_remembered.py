@@ -93,7 +93,7 @@ def test_who_loses_data_is_remembered_no_more():
 def test_who_restarts_without_a_loss_stays_remembered():
     history = of(1, 2)
     history.elect(-1, gone(1), seen(2))
-    history.register(1, "again", last_epoch=1, end_offset=500, min_in_sync=2)
+    history.register(1, "again", last_epoch=1, end_offset=1_000, min_in_sync=2)
     assert memory(history) == (1,)
 
 
@@ -124,7 +124,7 @@ def test_a_start_alone_changes_no_memory_but_where_older_rules_kept_none(rules):
     history = of(1, 2, 3, rules=rules)
     if rules == 2:
         assert history.do(ActivateRules(history.envelope(), 3, COMMAND_FINGERPRINTS)).accepted
-    outcome = history.register(2, "again", last_epoch=1, end_offset=500, min_in_sync=3)
+    outcome = history.register(2, "again", last_epoch=1, end_offset=1_000, min_in_sync=3)
     told = [change for change in outcome.changes if isinstance(change, MembersRemembered)]
     assert told == ([] if rules == 3 else [MembersRemembered("broker-a", (), (1, 2, 3))])
     assert (memory(history), history.set.former) == ((), (1, 2, 3))
@@ -182,7 +182,7 @@ def test_a_kill_then_a_power_loss_loses_nothing():
     """1 is killed, 2 elected alone, 2 loses its power: 1 holds everything."""
     history = of(1, 2)
     history.elect(-1, gone(1), seen(2))
-    history.register(1, "again", last_epoch=1, end_offset=500, min_in_sync=2)
+    history.register(1, "again", last_epoch=1, end_offset=1_000, min_in_sync=2)
     loses_power(history, 2)
     outcome = history.elect(-1, seen(1, incarnation="again"), back(2, offset=100))
     assert (history.set.master_broker_id, outcome.labels) == (1, ("REMEMBERED",))
@@ -192,7 +192,7 @@ def test_a_power_loss_that_nobody_heard_then_a_kill_loses_nothing():
     """The heartbeat of 2 counts although its machine is dark; 1 is killed, the dead 2 is elected."""
     history = of(1, 2)
     history.elect(-1, gone(1), seen(2))
-    history.register(1, "again", last_epoch=1, end_offset=500, min_in_sync=2)
+    history.register(1, "again", last_epoch=1, end_offset=1_000, min_in_sync=2)
     outcome = history.elect(-1, seen(1, incarnation="again"), gone(2))
     assert (history.set.master_broker_id, outcome.labels) == (1, ("REMEMBERED",))
     loses_power(history, 2)
@@ -219,7 +219,7 @@ def test_a_former_member_is_waited_for_and_compared_when_all_members_lost_power(
     waits = history.elect(-1, gone(1), back(2), back(3))
     assert waits.refusal == "MASTER_NOT_AVAILABLE"
     assert verdicts(waits)[2] == verdicts(waits)[3] == "WAITING"
-    history.register(1, "again", last_epoch=1, end_offset=500, min_in_sync=2)
+    history.register(1, "again", last_epoch=1, end_offset=1_000, min_in_sync=2)
     outcome = history.elect(-1, seen(1, incarnation="again", offset=500), back(2, offset=90), back(3, offset=80))
     assert (history.set.master_broker_id, outcome.labels) == (1, ("AT_RISK",))
 
@@ -303,7 +303,7 @@ def test_an_empty_member_is_not_elected_over_one_that_holds_everything():
     history.register(2, "empty", clean=True, last_epoch=-1, end_offset=0, min_in_sync=2)
     history.elect(-1, gone(1), seen(2, incarnation="empty", epoch=-1, offset=0))
     assert history.set.master_broker_id is None
-    history.register(1, "again", last_epoch=1, end_offset=500, min_in_sync=2)
+    history.register(1, "again", last_epoch=1, end_offset=1_000, min_in_sync=2)
     history.elect(-1, seen(1, incarnation="again"), seen(2, incarnation="empty", epoch=-1, offset=0))
     assert history.set.master_broker_id == 1
 

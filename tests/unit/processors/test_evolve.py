@@ -16,11 +16,12 @@ from events.changes import (
     MasterElected,
     MembersRemembered,
     MinimumTold,
+    PositionsShown,
     RulesActivated,
     SettingsChanged,
     SyncStateSetAltered,
 )
-from events.envelope import ImportedReplica
+from events.envelope import ImportedReplica, MemberPosition
 from processors.evolve import evolve
 from processors.state import BrokerSet, ControllerState, Replica
 
@@ -35,7 +36,8 @@ OF_A_SET = (APPLIED, REGISTERED, ELECTED, AT_RISK, CLEARED, ALTERED, CLEANED)
 IMPORTED = BrokerSetImported(
     "b", "c", 4, (ImportedReplica(1, "h1:1"), ImportedReplica(3, "h3:1", "code")), 3, 5, (1, 3), 7, 6, "j"
 )
-OF_MEMORY = (MembersRemembered("b", (1,), (1,)), MinimumTold("b", 1, 2))
+SHOWN = (MemberPosition(1, 4, 5),)
+OF_MEMORY = (MembersRemembered("b", (1,), (1,)), MinimumTold("b", 1, 2), PositionsShown("b", SHOWN))
 OF_THE_CLUSTER = (
     ClusterStarted("c1", 1, {"a": "1"}, ("f",)),
     LeadershipClaimed(1, "n0", "h:1", "r"),
@@ -127,6 +129,8 @@ def test_who_is_remembered_stays_so_until_something_else_is_told():
     for more in ((), (REGISTERED,), (ELECTED,), (ELECTED, ALTERED)):
         broker_set = after(*changes, *more).sets["b"]
         assert (broker_set.remembered, broker_set.former, broker_set.minimums) == ((1,), (1,), ((1, 2),))
+        assert broker_set.positions == SHOWN
+    assert after(*changes, CLEANED).sets["b"].positions == ()
 
 
 def test_the_minimum_of_a_set_is_that_of_its_master():
