@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import shutil
+import subprocess
+from functools import partial
+from pathlib import Path
+
 from tests.chaos.armed import UNCLEAN, Armed
 from tests.chaos.broker_stage import BrokerStage
+from tests.chaos.left_out_lines import without_risk
 from tests.chaos.line import Line
 
 
@@ -29,6 +35,50 @@ def identity_alone(stage: BrokerStage) -> str:
     return f"{' and '.join(hit)} came back with an identity and nothing else, the master died then; nobody followed an empty log"
 
 
+def backup_restored(of_stopped: bool, stage: BrokerStage) -> str:
+    """One of the two members of the set goes back to a backup of its folder; it is found out, and the master dies."""
+    armed, (victim, third) = Armed(stage), stage.slaves()
+    backup = _backup(armed, victim, of_stopped)
+    with without_risk(stage):
+        with armed.killed(third):
+            epoch = stage.cluster.set_view(f"{third} left the set", lambda view: len(view.in_sync) == 2).in_sync_epoch
+            stage.flows(20)
+            with armed.killed(victim):
+                _restore(armed, victim, backup)
+            stage.cluster.set_view(f"{victim} is found to have less than it had", lambda view: view.in_sync_epoch > epoch)
+            with armed.killed(stage.master()):
+                stage.wait_for(1.0)
+        stage.cluster.whole()
+    return f"{victim} went back to a backup of a {'stopped' if of_stopped else 'running'} broker and had to leave, the master died then"
+
+
+def _backup(armed: Armed, name: str, of_stopped: bool) -> Path:
+    """A copy of its folder; more is acknowledged since then."""
+    backup = armed.stage.home / f"{name}-{armed.stage.number}.backup"
+    if of_stopped:
+        with armed.stage.held(name):
+            _copy(armed.store(name), backup)
+        armed.stage.cluster.whole()
+    else:
+        _copy(armed.store(name), backup)
+    armed.stage.flows()
+    return backup
+
+
+def _restore(armed: Armed, name: str, backup: Path) -> None:
+    armed.empty(name)
+    _copy(backup, armed.store(name))
+    shutil.rmtree(backup)
+
+
+def _copy(source: Path, target: Path) -> None:
+    """With the holes of its files. What a broker that runs replaces or removes meanwhile may be missing, as in any such backup."""
+    target.mkdir(exist_ok=True)
+    subprocess.run(["cp", "-a", "--sparse=always", f"{source}/.", str(target)], check=False, capture_output=True)
+
+
 LINES = (
     Line("identity-alone", "a disk is replaced and only the identity put back, then the master dies", identity_alone, armed=True),
+    Line("backup-running", "a member goes back to a backup that was made while it ran, then the master dies", partial(backup_restored, False), armed=True),
+    Line("backup-stopped", "a member goes back to a backup that was made while it was stopped, then the master dies", partial(backup_restored, True), armed=True),
 )  # fmt: skip
