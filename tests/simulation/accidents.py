@@ -120,7 +120,7 @@ class Accidents:
         """The power of all goes at once. What was flushed is owed all the same."""
         holders = self.cluster.checkers.holders
         holders.copied()
-        if not self._set_is_whole():
+        if not self.set_is_whole():
             return
         holders.all_go_dark()
         for node in self.cluster.brokers:
@@ -132,7 +132,7 @@ class Accidents:
         newest = max(self.cluster.controllers, key=lambda node: node.folder.offset)
         return newest.folder.state.sets.get(self.cluster.set_name)
 
-    def _set_is_whole(self) -> bool:
+    def set_is_whole(self) -> bool:
         """Every replica up, trusted, and in the set as the log knows it."""
         known = self._newest_set()
         return known is not None and all(

@@ -37,6 +37,7 @@ UNDECIDED = (
     "UNREADABLE", "UNKNOWN_SCHEMA", "NOT_FORMED", "WRONG_CLUSTER", "STALE_TERM", "OUTSIDE_WINDOW", "COMMAND_ID_REUSED",
 )  # fmt: skip
 """Refusals after which the same command may come again and be decided."""
+PROGRESS_MIN = 20
 DEDUPE_WINDOW = 100
 """Small, so that a run reaches commands that come too late to be recognised."""
 WITHOUT_TERM = ("ClusterFormed", "ClaimLeadership")
@@ -393,6 +394,11 @@ class Checkers:
             if one.disk.log[done:limit] != other.disk.log[done:limit]:
                 raise InvariantBroken(f"{one.name} and {other.name} differ between {done} and {limit}, both confirmed")
             self._compared[key] = limit
+
+    def went_on(self, acked: int, for_ms: int) -> None:
+        """S16: with two linked replicas of three, sends were answered in the meantime."""
+        if len(self.acked) < acked + PROGRESS_MIN:
+            raise InvariantBroken(f"two replicas of three were there for {for_ms} ms, and {len(self.acked) - acked} messages were acknowledged")
 
     # -- end ---------------------------------------------------------------------------------------
 

@@ -73,7 +73,7 @@ def everything() -> list[str]:
     names += [f"answer.{int(code)}" for code in ANSWERS]
     names += ["retention.expired", "retention.forced", "log.begins_late", "slave.begins_anew", "link.left_silent"]
     names += ["forward.passed_on", "forward.served", "forward.done", "forward.unknown"]
-    names += ["snapshot.refused", "controller.from_anothers_snapshot", "replica.cleaned", "replica.emptied"]
+    names += ["fault.lasting_unheard", "snapshot.refused", "controller.from_anothers_snapshot", "replica.cleaned", "replica.emptied"]
     names += ["shape.learners", "shape.priorities", "shape.minimums"]
     names += ["controller.from_snapshot", "outcome_log.late", "count_mode.worlds"]
     return names

@@ -17,6 +17,7 @@ from tests.simulation import disk_faults, strays
 from tests.simulation.accidents import Accidents
 from tests.simulation.forgery import forged
 from tests.simulation.ghost import Ghosts
+from tests.simulation.lasting import LastingCuts
 from tests.simulation.mixes import Mix, mix_of
 from tests.simulation.odd_requests import Operator
 
@@ -34,23 +35,24 @@ OUTCOMES_FIRST_MS = (0, 90)
 CLOCK_JUMP_MS = 3_600_000
 UNSEEN_MS = (11_000, 15_000)
 INSIDE_EFFECTS_MAX = 40
+DIRECTED_ONLY = ("lasting_cut",)
 CLEANED_SEEN_MS = (1_000, 7_000, 12_000)
 
 
 class Faults:
-    """Injects faults until `stop()`; then everything is put right."""
+    """Injects faults until `stop()`, which comes at `ends_ms`; then everything is put right. None while it `is_calm`."""
 
-    def __init__(self, cluster: Cluster, mix: Mix | None = None) -> None:
+    def __init__(self, cluster: Cluster, mix: Mix | None = None, ends_ms: int = 0) -> None:
         self.cluster, self.world = cluster, cluster.world
         self.mix = mix or mix_of(cluster.world.seed)
         self.operator = Operator(cluster)
         self.ghosts = Ghosts(cluster)
         self.operator.stopped = self.ghosts.stopped = not self.mix.odd
-        self.active = True
+        self.active, self.is_calm, self.ends_ms = True, False, ends_ms
         self._unseen = False
-        self.accidents = Accidents(self)
+        self.accidents, self._lasting = Accidents(self), LastingCuts(self)
         self.kinds = dict(self._all())
-        weights = self.mix.weights or {name: self.world.between(0, 3) for name in self.kinds}
+        weights = self.mix.weights or {name: self.world.between(0, 3) for name in self.kinds if name not in DIRECTED_ONLY}
         self._drawn = [name for name in self.kinds for _ in range(weights.get(name, 0))] or list(self.kinds)
         drawn = self.world.chance.choice([0, 0, 20, 60])
         cluster.journal.stall_one_in = drawn if self.mix.stall_one_in is None else self.mix.stall_one_in
@@ -86,6 +88,7 @@ class Faults:
             ("wrong_snapshot", self._wrong_snapshot),
             ("lose_snapshots", self._lose_snapshots),
             ("unheard", self._unheard),
+            ("lasting_cut", self._lasting.strike),
             *self.accidents.kinds(),
             *((kind, partial(self.cluster.strays.let_loose, kind)) for kind in strays.KINDS),
         ]
@@ -117,7 +120,7 @@ class Faults:
             self.world.after(self.world.between(*self.mix.every_ms), self._strike)
 
     def _strike(self) -> None:
-        if self.active:
+        if self.active and not self.is_calm:
             name = self.world.chance.choice(self._drawn)
             self.world.note(f"-- fault {name}")
             self.kinds[name]()
@@ -197,7 +200,7 @@ class Faults:
         node = self._broker()
         self._did("unheard")
         self.world.note(f"   {node.name} is cut off from the controllers")
-        self._cut_off(node.name, [one.name for one in self.cluster.controllers], UNSEEN_MS)
+        self.cut_off(node.name, [one.name for one in self.cluster.controllers], UNSEEN_MS)
 
     def _pause(self, node: BrokerNode | ControllerNode) -> None:
         if not node.up or node.paused:
@@ -225,7 +228,8 @@ class Faults:
     def _cut_for_a_while(self, pairs: list[tuple[str, str]], for_ms: tuple[int, int]) -> None:
         self.world.after(self.world.between(*for_ms), self.cluster.network.cut(pairs))
 
-    def _cut_off(self, lonely: str, others: list[str], for_ms: tuple[int, int]) -> None:
+    def cut_off(self, lonely: str, others: list[str], for_ms: tuple[int, int]) -> None:
+        """From these, both ways, for so long."""
         self._cut_for_a_while([pair for other in others for pair in ((lonely, other), (other, lonely))], for_ms)
 
     def _isolate(self) -> None:
@@ -233,7 +237,7 @@ class Faults:
         lonely = self.world.chance.choice(nodes)
         self.world.note(f"   isolate {lonely.name}")
         self._did("isolate")
-        self._cut_off(lonely.name, [node.name for node in nodes if node is not lonely], CUT_MS)
+        self.cut_off(lonely.name, [node.name for node in nodes if node is not lonely], CUT_MS)
 
     def _stall(self) -> None:
         """Commands are decided for a moment longer than outcomes can be written."""
@@ -327,6 +331,6 @@ class Faults:
         if master.up and not self._unseen:
             self._unseen = True
             self._did("lose_sight")
-            self._cut_off(master.name, [node.name for node in self.cluster.controllers], UNSEEN_MS)
+            self.cut_off(master.name, [node.name for node in self.cluster.controllers], UNSEEN_MS)
             for node in self.cluster.controllers:
                 self._kill(node, "kill_controller")

@@ -15,12 +15,13 @@ EVERY_MS = (150, 1_800)
 @dataclass(frozen=True, slots=True)
 class Mix:
     """How a world is plagued. `weights`: fault kind to how often; empty: drawn by the seed, so that rare
-    combinations meet partners that are frequent somewhere."""
+    combinations meet partners that are frequent somewhere. `faulty_ms`: for how long, None: as usual."""
 
     weights: Mapping[str, int] = field(default_factory=dict)
     every_ms: tuple[int, int] = EVERY_MS
     stall_one_in: int | None = None
     odd: bool = True
+    faulty_ms: int | None = None
 
 
 DEATHS = {"kill_master": 4, "kill_broker": 3, "isolate": 2, "pause_broker": 2, "restart_master": 1}
@@ -48,6 +49,7 @@ MIXES: Mapping[str, Mix] = {
     }, every_ms=(200, 1_500), stall_one_in=0),
     "leaders": Mix({"kill_leader": 4, "pause_controller": 3, "journal_stall": 2, "kill_both": 2}, every_ms=(100, 900), stall_one_in=15),
     "cleaned": Mix({"clean": 3, "kill_broker": 2, "kill_master": 2, "isolate": 1, "lose_power": 1}, every_ms=(200, 1_500), odd=False),
+    "lasting": Mix({"lasting_cut": 4, "kill_master": 1, "kill_broker": 1}, every_ms=(400, 1_500), odd=False, stall_one_in=0, faulty_ms=50_000),
     "snapshots": Mix({"wrong_snapshot": 3, "lose_snapshots": 2, "suspect": 3, "poll": 1, "restart_master": 1}, every_ms=(80, 400)),
 }  # fmt: skip
 """Directed worlds: what meets too seldom when everything is mixed."""

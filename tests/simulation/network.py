@@ -191,6 +191,10 @@ class Network:
     def is_cut(self, source: str, target: str) -> bool:
         return (source, target) in self._cuts
 
+    def has_cuts(self) -> bool:
+        """Somebody cannot be reached by somebody."""
+        return bool(self._cuts)
+
     def cut(self, pairs: Iterable[tuple[str, str]]) -> Callable[[], None]:
         """Nothing gets from the first to the second of each pair, until the returned call."""
         fresh = [pair for pair in pairs if pair not in self._cuts]

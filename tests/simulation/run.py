@@ -24,6 +24,7 @@ if __package__ in (None, ""):  # started as a file: the root of the project come
 from tests.simulation.cluster import NO_PRIORITY, Cluster, Shape
 from tests.simulation.coverage import missing
 from tests.simulation.faults import Faults
+from tests.simulation.lasting import REPLICAS
 from tests.simulation.mixes import MIXES, Mix, mix_of
 from tests.simulation.seeds import Series, total
 from tests.simulation.world import InvariantBroken, World
@@ -38,7 +39,7 @@ PRIORITIES: tuple[tuple[int, ...], ...] = ((NO_PRIORITY,), (NO_PRIORITY,), (3, 1
 LEARNS_AMONG = 4
 
 
-def run_world(world: World, mix: Mix | None = None, shape: Shape | None = None, faulty_ms: int = FAULTY_MS) -> World:
+def run_world(world: World, mix: Mix | None = None, shape: Shape | None = None, faulty_ms: int | None = None) -> World:
     """One world: faults for a while, then healing, then everything must be whole. Raises InvariantBroken."""
     mix = mix or mix_of(world.seed)
     cluster = Cluster(world, shape or _drawn_shape(world, mix))
@@ -46,9 +47,10 @@ def run_world(world: World, mix: Mix | None = None, shape: Shape | None = None, 
     world.count("shape.learners", cluster.shape.learners)
     world.count("shape.priorities", len(cluster.shape.priorities) > 1)
     world.count("shape.minimums", len(cluster.shape.min_in_sync) > 1)
-    faults = Faults(cluster, mix)
+    ends_ms = faulty_ms or mix.faulty_ms or FAULTY_MS
+    faults = Faults(cluster, mix, ends_ms)
     try:
-        _run_until(world, faulty_ms, lambda: False)
+        _run_until(world, ends_ms, lambda: False)
         faults.stop()
         _settle(world, cluster)
     except InvariantBroken:
@@ -63,6 +65,7 @@ def run_world(world: World, mix: Mix | None = None, shape: Shape | None = None, 
 
 def _drawn_shape(world: World, mix: Mix) -> Shape:
     controllers, brokers = world.chance.choice([1, 2, 2, 2, 3]), world.chance.choice([3, 3, 3, 3, 3, 2, 4, 5])
+    brokers = REPLICAS if "lasting_cut" in mix.weights else brokers
     clients, sync_flush = world.between(2, 8), world.one_in(4)
     count_mode, odd_sends = world.seed % COUNT_MODE_ONE_IN == 0, world.one_in(ODD_SENDS_ONE_IN)
     retains = world.one_in(RETAINS_ONE_IN) or "disk_crowded" in mix.weights

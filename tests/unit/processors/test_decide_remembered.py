@@ -144,6 +144,20 @@ def test_a_remembered_replica_leads_without_risk_when_no_member_can():
     assert not history.set.at_risk
 
 
+def test_when_the_last_member_was_cleaned_the_longest_of_those_that_ever_were_members_leads_at_risk():
+    history = of(1, 2, 3)
+    loses_power(history, 2, end=60)
+    loses_power(history, 3, end=70)
+    history.register(1, "again", last_epoch=1, end_offset=500, min_in_sync=2)
+    history.elect(-1, seen(1, incarnation="again"), back(2), back(3))
+    loses_power(history, 1)
+    history.clean((1,), living=True)
+    assert (history.set.sync_state_set, history.set.unclean_members, history.set.former) == ((), (), (2, 3))
+    assert history.elect(-1, gone(2), back(3, offset=70)).refusal == "MASTER_NOT_AVAILABLE"
+    outcome = history.elect(-1, back(2, offset=60), back(3, offset=70))
+    assert (outcome.labels, verdicts(outcome)) == (("AT_RISK",), {2: "LOWER_OFFSET", 3: "CHOSEN"})
+
+
 def test_a_member_goes_before_the_remembered():
     history = of(1, 2)
     history.elect(-1, gone(1), seen(2))

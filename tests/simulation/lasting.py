@@ -1,0 +1,70 @@
+"""
+Deaths and cuts that last: one replica of three is gone, another one perhaps unheard by the controllers, and all else is well.
+
+Responsible for what lasts and for how long. Sends must go on meanwhile: two linked replicas are enough, wherever the third one
+is. Refuses to know who leads afterwards, and how.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tests.simulation.broker_node import BrokerNode
+    from tests.simulation.faults import Faults
+
+REPLICAS = 3
+LASTS_MS = 20_000
+
+
+class LastingCuts:
+    """One at a time; meanwhile nothing else is injected."""
+
+    def __init__(self, faults: Faults) -> None:
+        self.faults, self.cluster, self.world = faults, faults.cluster, faults.world
+
+    def strike(self) -> None:
+        """Nothing happens unless the set is whole, everything is well, and there is time."""
+        brokers = [node for node in self.cluster.brokers if not node.settings.is_learner]
+        if len(brokers) != REPLICAS or not self._all_is_well() or self.world.now_ms + LASTS_MS > self.faults.ends_ms:
+            return
+        gone, quiet = self.world.chance.sample(brokers, 2)
+        others = [node.name for node in self.cluster.brokers if node is not gone]
+        controllers = [node.name for node in self.cluster.controllers]
+        self.world.count("fault.lasting_cut")
+        self.faults.is_calm = True
+        if self.world.one_in(2):
+            self.world.note(f"   {gone.name} is dead for long")
+            gone.stop(silent=self.world.one_in(2))
+        else:
+            self.world.note(f"   {gone.name} is cut off for long")
+            self.faults.cut_off(gone.name, [*others, *controllers], (LASTS_MS, LASTS_MS))
+        if not (gone.core is not None and gone.core.is_master) and self._leads_without(gone, quiet):
+            self.world.note(f"   {quiet.name} is heard by no controller")
+            self.world.count("fault.lasting_unheard")
+            self.faults.cut_off(quiet.name, controllers, (LASTS_MS, LASTS_MS))
+        self._watch(gone)
+
+    def _leads_without(self, gone: BrokerNode, quiet: BrokerNode) -> bool:
+        """The third one leads and is heard: the quiet one need not hear of another master."""
+        return any(node not in (gone, quiet) and node.core is not None and node.core.is_master for node in self.cluster.brokers)
+
+    def _watch(self, gone: BrokerNode) -> None:
+        acked = len(self.cluster.checkers.acked)
+
+        def over() -> None:
+            self.faults.is_calm = False
+            if self.faults.active:
+                self.cluster.checkers.went_on(acked, LASTS_MS)
+            if not gone.up:
+                gone.start()
+
+        self.world.after(LASTS_MS, over)
+
+    def _all_is_well(self) -> bool:
+        disks = [node.disk for node in self.cluster.brokers]
+        return (
+            self.faults.accidents.set_is_whole() and not self.cluster.network.has_cuts() and not self.cluster.journal.stalled
+            and all(node.up and not node.paused for node in (*self.cluster.brokers, *self.cluster.controllers))
+            and not any(disk.errors_due or disk.slow_ms or disk.hang_ms or disk.used_percent or disk.room is not None for disk in disks)
+        )  # fmt: skip
