@@ -20,12 +20,15 @@ import uuid
 from dataclasses import dataclass
 from pathlib import Path
 
+from brokers.held_position import HELD_NAME
 from brokers.log.checkpoint import ABORT_NAME, content_mark, replace_file
 
 MARKER_NAME = "runMarker"
 MARKER_BYTES_MAX = 4096
 # Written only by a process whose marker was durable before: alone, they were put back after the disk was lost (S15).
-EARLIER_LIFE_NAMES = ("brokerIdentity", "epochFileCheckpoint", "epochFileCheckpoint.bak", "epochFileCheckpointSeen")
+EARLIER_LIFE_NAMES = (
+    "brokerIdentity", "epochFileCheckpoint", "epochFileCheckpoint.bak", "epochFileCheckpointSeen", HELD_NAME,
+)  # fmt: skip
 STAT_PATH = Path("/proc/stat")
 BOOT_ID_PATH = Path("/proc/sys/kernel/random/boot_id")
 

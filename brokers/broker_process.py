@@ -155,7 +155,7 @@ class BrokerProcess:
             self.store, self.shared, roles, self.clock, self.forwarder, sends, self.name_servers.changed, self.repairs
         )  # fmt: skip
         self.switch.wire(self.service, self.shared.topics, self.name_servers)
-        self.upkeep = Upkeep(self.store, tables, self.replica.storage_failed, self.service.confirmed)
+        self.upkeep = Upkeep(self.store, tables, self.replica.storage_failed, self.service.confirmed, self.replica.keep_held_job)
         self.retention = make_retention(config, self.replica, self.clock, self.reporter.report)
 
     def _make_membership(self) -> None:
@@ -226,6 +226,8 @@ class BrokerProcess:
         started = {"clean": core.clean, "recovered_end_offset": found.end_offset, "cut_bytes": found.cut_bytes}
         self.reporter.report("StoreRecovered", recovered)
         self.reporter.report("BrokerStarted", started)
+        if (loss := self.replica.loss) is not None:
+            self.reporter.report("LossNoticed", {"lost_broker_id": core.broker_id, **loss})
         self.tables.left_out.report_to(self.reporter.report)
 
     def _serve(self) -> None:

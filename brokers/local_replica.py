@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -18,7 +19,9 @@ from brokers.controller_messages import LogPosition
 from brokers.ha.epoch_file import EpochFile
 from brokers.ha.epochs import EpochHistory
 from brokers.ha.transport import host_and_port
+from brokers.held_position import Held, HeldPosition
 from brokers.log import segments
+from brokers.log.checkpoint import CHECKPOINT_NAME, read_checkpoint
 from brokers.log.consume_queue import ENTRY_BYTES
 from brokers.log.disk_space import Spare
 from brokers.log.errors import DiskFull, LogError
@@ -53,6 +56,9 @@ class LocalReplica:
         self._config = config
         self._marker = BootMarker(store_dir)
         self.boot = self._marker.examine(has_data)
+        self._held = HeldPosition(store_dir)
+        by_another = read_checkpoint(store_dir / CHECKPOINT_NAME).flushed_offset is None
+        self.loss: dict[str, object] | None = None
         sizes = StoreConfig(
             config.commit_log_file_bytes, config.consume_queue_file_entries * ENTRY_BYTES, message_index=config.message_index,
             index_slots=config.index_hash_slots, index_entries_max=config.index_entries_max,
@@ -63,9 +69,11 @@ class LocalReplica:
             self._epoch_file.spare = self.store.spare
             self._epochs, self._epoch_seen = self._epoch_file.load()
             self.boot = self._judged_by_content(self.boot)
+            self._judge_by_held(by_another)
             if not self.boot.clean:
                 self.boot = replace(self.boot, trusted_end=self._trusted_end(self.boot.trusted_end))
             self.store.spare.run(lambda: self._marker.begin(self.boot))
+            self._begin_held()
             self.store.spare.refill()
         except BaseException:
             self.store.close(clean=False)
@@ -89,6 +97,39 @@ class LocalReplica:
         if boot.clean and self._epoch_file.from_backup:
             return replace(boot, clean=False, reason="epochs_from_backup")
         return boot
+
+    def _judge_by_held(self, by_another: bool) -> None:
+        """What this id held before binds it (S15). `by_another`: a Java broker used the folder since, and may have cut the log."""
+        held, end = self._held.held, self.store.log_end
+        if held is None or by_another:
+            return
+        last = self._epochs.find(held.offset - 1) if 0 < held.offset <= end else None
+        reason = "log_went_back" if held.offset > end else ""
+        if not reason and held.epoch >= 0 and 0 < held.offset and (last is None or last.epoch < held.epoch):
+            reason = "epochs_went_back"
+        if not reason:
+            return
+        self.loss = {
+            "claimed_epoch": self._epochs.newest_epoch, "claimed_offset": end, "acknowledged_offset": held.offset, "why": reason,
+        }  # fmt: skip
+        if self.boot.clean:
+            self.boot = replace(self.boot, clean=False, reason=reason)
+
+    def _begin_held(self) -> None:
+        """What is gone is not held any more: it was told, and the log goes on without it. From here on cuts lower it first."""
+        held = self._held.held
+        if held is not None and held.offset > self.store.log_end:
+            self.store.spare.run(lambda: self._held.keep(Held(-1, self.store.log_end)))
+        self.store.before_cut = self._held.cut
+
+    def keep_held_job(self) -> Callable[[], None] | None:
+        """What notes how far the log was durable and confirmed, to be called on any thread; None when it is not due."""
+        return self._held.keep_job(self._held_now(), time.monotonic_ns() // 1_000_000)
+
+    def _held_now(self) -> Held:
+        offset = min(self.store.durable_offset, self.store.log_end)
+        last = self.epochs.find(offset - 1) if offset else None
+        return Held(-1 if last is None else last.epoch, offset)
 
     def _trusted_end(self, known: int | None) -> int:
         """Record border above which bytes may be torn: what was durable, and what an earlier unclean start could trust
@@ -261,6 +302,7 @@ class LocalReplica:
 
     def _note_flushed_exit(self, log_end: int) -> None:
         try:
+            self.store.spare.run(lambda: self._held.keep(self._held_now()))
             self.store.spare.run(lambda: self._marker.flushed_exit(log_end))
         except OSError as error:  # the run only looks like a killed one
             _log.error("the end of this run cannot be noted: %s", error)

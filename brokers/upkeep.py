@@ -18,13 +18,14 @@ _log = logging.getLogger(__name__)
 
 class Upkeep:
     """`storage_failed(reason)` is told of a disk that refused; the replica then ends its role. `confirmed(offset)` puts
-    messages up to there into their queues."""
+    messages up to there into their queues. `keep_held` gives what notes how far the log was durable, None when not due."""
 
     def __init__(
         self, store: MessageStore, tables: TableFiles, storage_failed: Callable[[str], None],
-        confirmed: Callable[[int], None] = lambda offset: None,
+        confirmed: Callable[[int], None] = lambda offset: None, keep_held: Callable[[], Callable[[], None] | None] = lambda: None,
     ) -> None:  # fmt: skip
         self._store, self._tables, self._storage_failed, self._confirmed = store, tables, storage_failed, confirmed
+        self._keep_held = keep_held
         self._room_wanted: str | None = None
 
     async def flush_every(self, period_ms: int) -> None:
@@ -33,6 +34,8 @@ class Upkeep:
             await asyncio.sleep(period_ms / 1000)
             try:
                 await asyncio.to_thread(self._store.checkpoint_job())
+                if (job := self._keep_held()) is not None:
+                    await asyncio.to_thread(job)
                 self._note_room(None)
             except DiskFull as error:  # the log is durable; the older checkpoint only costs reading at the next start
                 self._note_room(str(error))

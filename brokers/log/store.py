@@ -63,6 +63,7 @@ class MessageStore:
         self.root.mkdir(parents=True, exist_ok=True)
         self._lock = StoreLock(self.root)
         self.spare = Spare(self.root)
+        self.before_cut: Callable[[int], None] = lambda offset: None  # whoever remembers how far the log went
         self.full: str | None = None  # why no new message is taken although there may be room (retention)
         try:
             self._open(same_boot)
@@ -103,6 +104,11 @@ class MessageStore:
     def log_min(self) -> int:
         """First offset kept."""
         return self.log.min_offset
+
+    @property
+    def durable_offset(self) -> int:
+        """Everything below was confirmed and on this disk at the last checkpoint, a record border; 0: nothing is known."""
+        return self._checkpoint.flushed_offset or 0
 
     @property
     def dispatched_offset(self) -> int:
@@ -174,6 +180,7 @@ class MessageStore:
         self._appender.forget_queue_offsets()
         with self._checkpoint_lock, full_disk_told("the log cannot be cut"):
             self._cuts += 1
+            self.spare.run(lambda: self.before_cut(to_offset))
             queued_end = max(self._queued_end, self.confirm_offset)
             self.confirm_offset = min(self.confirm_offset, to_offset)
             self._queued_end = min(queued_end, to_offset)

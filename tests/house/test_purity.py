@@ -40,7 +40,7 @@ SHELLS: dict[str, tuple[str, ...]] = {
     ),
     "files": (
         "lakehouse/late_schemas.py",
-        "processors/snapshots.py", "processors/snapshot_route.py", "processors/start_notes.py", "processors/whole_file.py", "processors/own_identity.py", "processors/folder_lock.py", "brokers/boot.py", "brokers/identity_file.py",
+        "processors/snapshots.py", "processors/snapshot_route.py", "processors/start_notes.py", "processors/whole_file.py", "processors/own_identity.py", "processors/folder_lock.py", "brokers/boot.py", "brokers/held_position.py", "brokers/identity_file.py",
         "brokers/ha/epoch_file.py", "brokers/log/checkpoint.py", "brokers/log/cold_query.py", "brokers/log/commit_log.py",
         "brokers/log/consume_queue.py", "brokers/log/consume_queues.py", "brokers/log/disk.py", "brokers/log/dispatch.py", "brokers/log/json_files.py",
         "brokers/log/disk_space.py", "brokers/log/entry_process.py", "brokers/log/entry_worker.py", "brokers/log/group_commit.py", "brokers/log/log_folder.py", "brokers/log/index.py", "brokers/log/index_file.py", "brokers/log/next_file.py", "brokers/log/open_files.py", "brokers/log/patch.py", "brokers/log/queue_follower.py", "brokers/log/segment_files.py", "brokers/log/side_reader.py", "brokers/log/store.py", "brokers/log/trimming.py", "brokers/service/table_files.py", "brokers/service/table_writer.py", "brokers/service/kept_files.py", "lakehouse/status.py",

@@ -13,6 +13,7 @@ from brokers.boot import machine_boot_id
 from brokers.ha.epoch_file import EpochFileError
 from brokers.ha.epochs import EpochHistory
 from brokers.local_replica import LocalReplica
+from brokers.log.checkpoint import Checkpoint, write_checkpoint
 from brokers.log.commit_log import LogError
 from brokers.log.flush_queue import Flushed
 from brokers.log.records import MessageFields, host_bytes
@@ -346,3 +347,99 @@ async def test_a_master_that_comes_back_empty_but_for_its_identity_is_not_prefer
     assert pair.history.set.master_broker_id == 2 and LABEL_AT_RISK not in outcome.labels
     assert pair.replicas[2].store.log_end == end
     await until(lambda: again.store.log_end == end and pair.history.set.sync_state_set == (1, 2), "it has copied everything")
+
+
+# -- what this id held before binds it (S15) -----------------------------------------------------------------------
+
+
+def written(folder: Path, *, epochs: int = 1, count: int = 5) -> LocalReplica:
+    """A log of some epochs, confirmed and durable, that ended in order; its files are the test's."""
+    replica = opened(folder)
+    history = replica.epochs
+    for _ in range(epochs):
+        history = history.append(history.newest_epoch + 1 if history else 1, replica.store.log_end)
+        for _ in range(count):
+            replica.store.put(MessageFields("T", 0, b"x" * 100, b"", 1, HOST, HOST), 1)
+    replica._epochs = history
+    replica._epoch_file.save(history, history.newest_epoch)
+    replica.store.dispatch_to(replica.store.log_end)
+    replica.close()
+    return replica
+
+
+def lose(folder: Path, *names: str) -> None:
+    for name in names:
+        path = folder / name
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
+
+
+def test_a_log_that_is_gone_with_its_checkpoint_is_noticed_by_what_is_left(tmp_path: Path) -> None:
+    """Run marker, identity and epochs are there: all that was looked at so far calls the start clean."""
+    end = written(tmp_path).store.log_end
+    lose(tmp_path, "commitlog", "consumequeue", "checkpoint")
+    again = opened(tmp_path)
+    assert (again.boot.reason, again.make(1).clean) == ("log_went_back", False)
+    assert again.loss is not None and again.loss["acknowledged_offset"] == end > 0
+    again.store.close(clean=False)  # a kill does not wash it off
+    third = opened(tmp_path)
+    assert not third.clean()
+    third.close()
+
+
+def test_an_older_log_and_checkpoint_under_a_newer_identity_are_noticed_and_told(tmp_path: Path) -> None:
+    written(tmp_path)
+    shutil.copytree(tmp_path / "commitlog", tmp_path / "older-log")
+    shutil.copytree(tmp_path / "consumequeue", tmp_path / "older-queues")
+    shutil.copy(tmp_path / "checkpoint", tmp_path / "older-checkpoint")
+    end = written(tmp_path, epochs=0, count=0).store.log_end  # opened and closed once more: nothing is told
+    newer = opened(tmp_path)
+    assert newer.clean() and newer.loss is None
+    for _ in range(50):
+        newer.store.put(MessageFields("T", 0, b"x" * 100, b"", 1, HOST, HOST), 1)
+    newer.store.dispatch_to(newer.store.log_end)
+    newer.close()
+    lose(tmp_path, "commitlog", "consumequeue", "checkpoint")
+    (tmp_path / "older-log").rename(tmp_path / "commitlog")
+    (tmp_path / "older-queues").rename(tmp_path / "consumequeue")
+    (tmp_path / "older-checkpoint").rename(tmp_path / "checkpoint")
+    again = opened(tmp_path)
+    assert again.store.log_end == end and (again.clean(), again.boot.reason) == (False, "log_went_back")
+    assert again.loss == {
+        "claimed_epoch": 1, "claimed_offset": end, "acknowledged_offset": newer.store.log_end, "why": "log_went_back",
+    }  # fmt: skip
+    again.close()
+    told_once = opened(tmp_path)
+    assert told_once.loss is None and not told_once.clean()
+    told_once.close()
+
+
+def test_an_older_epoch_file_is_noticed(tmp_path: Path) -> None:
+    written(tmp_path)
+    older = (tmp_path / "epochFileCheckpoint").read_bytes()
+    written(tmp_path)
+    lose(tmp_path, *(one.name for one in tmp_path.glob("epochFileCheckpoint*")))
+    (tmp_path / "epochFileCheckpoint").write_bytes(older)
+    again = opened(tmp_path)
+    assert (again.clean(), again.boot.reason) == (False, "epochs_went_back")
+    again.close()
+
+
+def test_a_cut_that_a_master_asked_for_is_no_loss_wherever_the_process_dies(tmp_path: Path) -> None:
+    written(tmp_path)
+    replica = opened(tmp_path)
+    half = replica.store.log_end // 5 * 2
+    replica.store.truncate(half)
+    replica.store.close(clean=False)
+    again = opened(tmp_path)
+    assert again.store.log_end == half and again.loss is None and again.boot.reason == "same_boot"
+    again.close()
+
+
+def test_a_log_that_a_java_broker_cut_is_none_of_ours(tmp_path: Path) -> None:
+    """It knows nothing of what we keep; its checkpoint shows that it was here."""
+    end = written(tmp_path).store.log_end
+    lose(tmp_path, "commitlog", "consumequeue", "checkpoint")
+    write_checkpoint(tmp_path / "checkpoint", Checkpoint(1, 1, 1, None, 0))
+    again = opened(tmp_path)
+    assert again.loss is None and end > 0
+    again.close()

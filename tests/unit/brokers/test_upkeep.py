@@ -88,3 +88,16 @@ async def test_a_moment_without_descriptors_ends_nothing_and_nothing_stays_unwri
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
     store.close()
+
+
+async def test_how_far_the_log_was_durable_is_noted_behind_the_checkpoint(tmp_path: Path) -> None:
+    store, noted = opened(tmp_path), []
+    upkeep = Upkeep(store, TableFiles(tmp_path), lambda reason: None, keep_held=lambda: lambda: noted.append(store.durable_offset))
+    end = store.put(MessageFields("T", 0, b"x", b"", 1, HOST, HOST), 1).end_offset
+    store.dispatch_to(end)
+    task = asyncio.ensure_future(upkeep.flush_every(5))
+    await until(lambda: noted, "it was noted")
+    assert noted[0] == end
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+    store.close()

@@ -137,3 +137,17 @@ def test_closing_twice_touches_nothing_the_second_time(tmp_path: Path) -> None:
     assert (tmp_path / "abort").exists()
     again.close()
     assert (tmp_path / "abort").exists()
+
+
+def test_who_remembers_how_far_the_log_went_hears_of_a_cut_before_a_byte_is_gone(tmp_path):
+    store = small_store(tmp_path)
+    first = store.put(message(), NOW_MS).end_offset
+    end = store.put(message(), NOW_MS).end_offset
+    store.dispatch_to(end)
+    store.checkpoint()
+    assert store.durable_offset == end
+    heard = []
+    store.before_cut = lambda offset: heard.append((offset, store.log_end))
+    store.truncate(first)
+    assert heard == [(first, end)] and store.durable_offset == first
+    store.close()
