@@ -16,6 +16,7 @@ from brokers.log import segments
 from brokers.log.commit_log import CommitLog
 from brokers.log.consume_queue import ENTRY_BYTES, FILLER_SIZE, ConsumeQueue, Entry
 from brokers.log.integrity import BadRecord, QueueCheck
+from brokers.log.queue_entries import DAMAGED_RUN_MAX, behind_filler
 
 MESSAGES_MAX = 32
 BODY_BYTES_MAX = 262_144
@@ -26,6 +27,9 @@ ENTRIES_EXAMINED_BYTES = 16_000
 READ_SPAN_BYTES = 262_144
 # Only a damaged entry asks for more.
 READ_BYTES_MAX = 64 << 20
+# Of a search by time: slots looked at in front of what was found.
+TIME_PROBES = 64
+NO_TIME = 1 << 63
 # What a pull without a filter can need, and one more to see that it is full.
 ENTRIES_AT_FIRST = MESSAGES_MAX + 1
 
@@ -191,9 +195,9 @@ def fetch(read: Callable[[int, int], bytes], file_bytes: int, selection: Selecti
     """Reads and checks what was chosen, with one read for messages that lie close together. May run on any thread."""
     chosen, check = selection.chosen, selection.check
     pieces: list[memoryview] = []
-    for first, stop in spans(chosen, file_bytes):
-        start, last = chosen[first][1].physical_offset, chosen[stop - 1][1]
-        data, why = _read(read, start, last.physical_offset + last.size - start)
+    for first, stop, last in spans(chosen, file_bytes):
+        start = chosen[first][1].physical_offset
+        data, why = _read(read, start, last - start)
         sound, row = check.sound_until(data, start, chosen, first, stop)
         if sound == stop and row:
             pieces.append(data)
@@ -235,32 +239,72 @@ def _read(read: Callable[[int, int], bytes], offset: int, count: int) -> tuple[m
         return memoryview(b""), f"it cannot be read: {error.strerror or error}"
 
 
-def spans(chosen: list[tuple[int, Entry]], file_bytes: int) -> list[tuple[int, int]]:
-    """[first, stop) of the messages that one read gives: near to each other and in one file."""
-    found: list[tuple[int, int]] = []
+def spans(chosen: list[tuple[int, Entry]], file_bytes: int) -> list[tuple[int, int, int]]:
+    """[first, stop) of the messages that one read gives, and where it ends: near to each other, in order, in one file.
+
+    An entry that cannot be one of a message there is read by itself: it must not spoil those beside it.
+    """
+    found: list[tuple[int, int, int]] = []
     at = 0
     while at < len(chosen):
-        first = chosen[at][1].physical_offset
+        first, size, _ = chosen[at][1]
+        end = first + size
         file_end = segments.file_start(first, file_bytes) + file_bytes
         limit = min(first + READ_SPAN_BYTES, file_end)
         stop = at + 1
-        while stop < len(chosen) and chosen[stop][1].physical_offset + chosen[stop][1].size <= limit:
+        while size > 0 and stop < len(chosen):
+            physical, size, _ = chosen[stop][1]
+            if size <= 0 or physical < end or physical + size > limit:
+                break
+            end = physical + size
             stop += 1
-        found.append((at, stop))
+        found.append((at, stop, end))
         at = stop
     return found
 
 
 def offset_by_time(log: CommitLog, queue: ConsumeQueue, timestamp_ms: int, *, upper: bool) -> int:
-    """Slot by store time: the first at or after `timestamp_ms`; with `upper` the last at or before it (4.6)."""
+    """Slot by store time: the first at or after `timestamp_ms`; with `upper` the last at or before it (4.6).
+
+    Slots without a message count as the next one that has one. A later master's clock may be behind that of the one before,
+    so times may fall: in front of what was found TIME_PROBES slots are looked at, and where they fall, and who reads from
+    there on gets messages twice rather than too few. A stretch of later times between two of them is missed.
+    """
     low, high = queue.min_offset(log.min_offset), queue.max_offset
     if low >= high:
         return high
     slots = range(low, high)
-    if not upper:
-        return low + bisect_left(slots, timestamp_ms, key=lambda slot: store_ms(log, queue, slot))
-    behind = low + bisect_right(slots, timestamp_ms, key=lambda slot: store_ms(log, queue, slot))
-    return behind - 1 if behind > low else 0
+
+    def time_of(slot: int) -> int:
+        return _next_store_ms(log, queue, slot, high)
+
+    if upper:
+        behind = low + bisect_right(slots, timestamp_ms, key=time_of)
+        return behind - 1 if behind > low else 0
+    found = low + bisect_left(slots, timestamp_ms, key=time_of)
+    before = low
+    for slot in (*range(low, found, max(1, (found - low) // TIME_PROBES)), found):
+        fallen = slot
+        if slot < high and time_of(slot) < time_of(before):
+            from_ms = time_of(before)
+            fallen = before + bisect_left(range(before, slot), True, key=lambda one: time_of(one) < from_ms)
+        if fallen > before and time_of(fallen - 1) >= timestamp_ms:
+            return before + bisect_left(range(before, fallen), timestamp_ms, key=time_of)
+        before = slot
+    return found
+
+
+def _next_store_ms(log: CommitLog, queue: ConsumeQueue, slot: int, high: int) -> int:
+    """Store time of the first message at or behind `slot`; NO_TIME when there is none, or damage hides it."""
+    for _ in range(DAMAGED_RUN_MAX):
+        slot = behind_filler(queue.read, slot, high)
+        entries = queue.read(slot, 1) if slot < high else []
+        if not entries:
+            break
+        if entries[0].size > 0 and (found := log.store_ms_at(entries[0].physical_offset)) is not None:
+            return found
+        slot += 1
+    return NO_TIME
 
 
 def store_ms(log: CommitLog, queue: ConsumeQueue, slot: int) -> int:

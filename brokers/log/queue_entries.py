@@ -56,15 +56,38 @@ Read = Callable[[int, int], list[Entry]]
 
 def first_where(read: Read, low: int, high: int, predicate: Callable[[Entry], bool]) -> int:
     """Lowest slot of [low, high) whose entry fulfils `predicate` (false before, true from there on); `high` when none.
-    `read(slot, count)`: entries from a slot on."""
+
+    Filler counts as the entry behind it, and at the end as one that fulfils it. `read(slot, count)`: entries from a slot on.
+    """
+    end = high
     while low < high:
         middle = (low + high) // 2
-        entries = read(middle, 1)
-        if entries and predicate(entries[0]):
+        at = behind_filler(read, middle, end)
+        entries = read(at, 1)
+        if at >= high or (entries and predicate(entries[0])):
             high = middle
         else:
-            low = middle + 1
+            low = at + 1
     return low
+
+
+def behind_filler(read: Read, slot: int, end: int) -> int:
+    """The first slot from `slot` on that is no filler, `end` when there is none: found out by the ends of its row."""
+    if not _is_filler(read, slot):
+        return slot
+    near, far = slot, slot + 1
+    while far < end and _is_filler(read, far):
+        near, far = far, far + 2 * (far - slot)
+    far = min(far, end)
+    while far - near > 1:
+        middle = (near + far) // 2
+        near, far = (middle, far) if _is_filler(read, middle) else (near, middle)
+    return far
+
+
+def _is_filler(read: Read, slot: int) -> bool:
+    entries = read(slot, 1)
+    return bool(entries) and entries[0].size == FILLER_SIZE
 
 
 def first_kept(read: Read, first: int, end: int, log_min_offset: int) -> int:
@@ -72,12 +95,13 @@ def first_kept(read: Read, first: int, end: int, log_min_offset: int) -> int:
 
     A damaged entry may look like one of a deleted message; it must not hide those in front of it, which say the contrary.
     """
+    behind = end
     while True:
         slot = first_where(read, first, end, lambda entry: is_kept(entry, log_min_offset))
         before = range(max(first, slot - DAMAGED_RUN_MAX - 1), slot)
         end = next((one for one in before if any(is_kept(entry, log_min_offset) for entry in read(one, 1))), -1)
         if end < 0:
-            return slot
+            return slot if slot >= behind else behind_filler(read, slot, behind)
 
 
 def stretch(read: Read, low: int, high: int) -> list[Entry]:

@@ -6,7 +6,7 @@ Refuses to know: who found out, threads, what is done where the message itself i
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from brokers.log.commit_log import CommitLog
@@ -18,8 +18,11 @@ from brokers.log.records import Record, has_queue_entry
 from brokers.log.scan import LogWalk
 from brokers.log.scrub import next_record
 
-# Entries looked at on either side of a wrong one for one that is right; without any, the whole log is looked through.
+# Entries looked at on either side of a wrong one for one that is right, those that are all alike counting as one; without
+# any, the whole log is looked through.
 NEIGHBOURS_MAX = 16
+# Slots without a message that are put right at once.
+NOBODYS_MAX = 8192
 
 
 class Looked(NamedTuple):
@@ -33,8 +36,8 @@ class Looked(NamedTuple):
 
 
 class Between(NamedTuple):
-    """The message of a slot begins in [first, last). `closed`: so its neighbours say, both of them, and not only where the
-    log begins or what is confirmed ends."""
+    """The message of a slot begins in [first, last), if there is one. `closed`: so a message behind it says, and not only
+    where what is confirmed ends; and nothing in front of `first` can be it, for that is another's or deleted."""
 
     first: int
     last: int
@@ -46,13 +49,32 @@ def where_to_look(log: CommitLog, queue: ConsumeQueue, place: Place, confirm_off
     if place.topic.startswith(LIGHT_QUEUE_PREFIX):
         return Between(0, 0, False)
     key = (place.topic.decode("utf-8", "surrogateescape"), place.queue_id or 0)
-    before = range(place.slot - 1, max(place.slot - NEIGHBOURS_MAX, 0) - 1, -1)
-    after = range(place.slot + 1, min(place.slot + NEIGHBOURS_MAX, queue.max_offset))
-    low = next((entry for slot in before if (entry := sound_entry(log, queue, key, slot))), None)
-    high = next((entry for slot in after if (entry := sound_entry(log, queue, key, slot))), None)
+    low = next((entry for slot in _beside(queue, place.slot, -1) if (entry := sound_entry(log, queue, key, slot))), None)
+    high = next((entry for slot in _beside(queue, place.slot, 1) if (entry := sound_entry(log, queue, key, slot))), None)
     first = log.min_offset if low is None else low.physical_offset + low.size
     last = confirm_offset if high is None else min(confirm_offset, high.physical_offset)
-    return Between(first, last, low is not None and high is not None and first <= last)
+    return Between(first, last, high is not None and first <= last)
+
+
+def _beside(queue: ConsumeQueue, slot: int, step: int) -> Iterator[int]:
+    """Slots on one side of `slot`, the nearest first; of a row of entries that are all alike only the first one."""
+    at = slot
+    for _ in range(NEIGHBOURS_MAX):
+        at += step * _alike(queue, at, step)
+        if not queue.read(at, 1):
+            return
+        yield at
+
+
+def _alike(queue: ConsumeQueue, slot: int, step: int) -> int:
+    """How far from `slot` the first entry is that is another one: markers of a gap are found out by their ends."""
+    entry, near, far = queue.read(slot, 1), 0, 1
+    while queue.read(slot + step * far, 1) == entry:
+        near, far = far, 2 * far
+    while far - near > 1:
+        middle = (near + far) // 2
+        near, far = (middle, far) if queue.read(slot + step * middle, 1) == entry else (near, middle)
+    return far
 
 
 def sound_entry(log: CommitLog, queue: ConsumeQueue, key: tuple[str, int], slot: int) -> Entry | None:
@@ -111,9 +133,14 @@ def all_led_to(queues: ConsumeQueues, records: Sequence[Record]) -> bool:
 
 def put_right(queue: ConsumeQueue, slot: int, record: Record | None) -> bool:
     """The entry leads to that message now, or to none that there is (None); False when it did before. OSError when the disk
-    refuses."""
+    refuses. Behind a slot without a message those of the same gap are put right, too."""
     right = Entry(0, FILLER_SIZE, 0) if record is None else Entry(record.physical_offset, record.size, record.tags_code)
-    if queue.read(slot, 1) in ([], [right]):
+    wrong = queue.read(slot, 1)
+    if wrong in ([], [right]):
         return False
-    queue.overwrite(slot, pack_entry(*right))
+    count = 1
+    if record is None and wrong[0].size <= 0:  # whoever looked for this one has looked for those like it
+        while count < NOBODYS_MAX and queue.read(slot + count, 1) == wrong:
+            count += 1
+    queue.overwrite(slot, pack_entry(*right) * count)
     return True

@@ -35,6 +35,7 @@ SEARCH_WINDOW_BYTES = 256 * 1024
 _log = logging.getLogger(__name__)
 
 Report = Callable[[str, dict[str, object]], None]
+Key = tuple[int, ...] | tuple[int, bytes, int | None, int]
 
 
 class Repairs:
@@ -44,8 +45,8 @@ class Repairs:
         self, store: MessageStore, client: RemotingClient, sources: Callable[[], Sequence[str]], report: Report, clock: Clock
     ) -> None:
         self._store, self._client, self._sources, self._report, self._clock = store, client, sources, report, clock
-        self._bad: dict[int, int] = {}  # offset of each message known to be damaged -> when to try again
-        self._running: dict[int, asyncio.Task[bool]] = {}
+        self._bad: dict[Key, int] = {}  # each message known to be damaged -> when to try again
+        self._running: dict[Key, asyncio.Task[bool]] = {}
         self.refused = self.repaired = 0
 
     @property
@@ -57,15 +58,15 @@ class Repairs:
         """Begins the repair unless it is under way or was tried just now. True in the end: the message is sound.
 
         A place that is not proven to be a record's start is told only: nothing is ever written there (design S17)."""
-        offset = bad.place.offset
-        if offset not in self._bad and len(self._bad) < BAD_MAX:
+        key = _key(bad.place)
+        if key not in self._bad and len(self._bad) < BAD_MAX:
             self._told(bad, found_by)
         if not bad.proven:
             return None
-        running = self._running.get(offset)
-        if running is None and self._clock.now_ms() >= self._bad.get(offset, 0):
-            running = self._running[offset] = asyncio.ensure_future(self._repair(bad.place))
-            running.add_done_callback(lambda _: self._running.pop(offset, None))
+        running = self._running.get(key)
+        if running is None and self._clock.now_ms() >= self._bad.get(key, 0):
+            running = self._running[key] = asyncio.ensure_future(self._repair(bad.place))
+            running.add_done_callback(lambda _: self._running.pop(key, None))
         return running
 
     async def waited(self, bad: BadRecord, found_by: str) -> bool:
@@ -78,7 +79,7 @@ class Repairs:
 
     def _told(self, bad: BadRecord, found_by: str) -> None:
         place = bad.place
-        self._bad[place.offset] = 0
+        self._bad[_key(place)] = 0
         self.refused += 1
         _log.error("message at %d (%d bytes) is damaged and not served: %s", place.offset, place.size, bad.reason)
         queue_id = -1 if place.queue_id is None else place.queue_id
@@ -100,8 +101,8 @@ class Repairs:
         # The sound record in front ends there, and no message fits behind it: that proves a blank, unless others know better.
         if not answered and await self._put(place, "log", self._blank_with(b"")):
             return True
-        if place.offset in self._bad:
-            self._bad[place.offset] = self._clock.now_ms() + RETRY_MS
+        if _key(place) in self._bad:
+            self._bad[_key(place)] = self._clock.now_ms() + RETRY_MS
         return False
 
     async def _entry_put_right(self, place: Place) -> bool:
@@ -126,7 +127,7 @@ class Repairs:
             return False
 
     def _is_right(self, place: Place, found: Record | None) -> bool:
-        self._bad.pop(place.offset, None)
+        self._bad.pop(_key(place), None)
         self.repaired += 1
         leads = "nowhere, there is no such message" if found is None else f"to {found.physical_offset}"
         _log.warning("slot %d of a queue led to %d, and leads %s now", place.slot, place.offset, leads)
@@ -171,7 +172,7 @@ class Repairs:
         except (OSError, LogError) as error:
             _log.error("the message at %d cannot be repaired: %s", place.offset, error)
             return False
-        self._bad.pop(place.offset, None)
+        self._bad.pop(_key(place), None)
         self.repaired += 1
         _log.warning("message at %d repaired from %s", place.offset, source)
         self._report("RecordRepaired", {"offset": place.offset, "size": place.size, "source": source})
@@ -183,6 +184,11 @@ class Repairs:
         for task in self._running.values():
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def _key(place: Place) -> Key:
+    """What tells one damaged message from another: where it lies, or whose slot it is, for all markers of a gap lead to one place."""
+    return (place.offset,) if place.size > 0 or place.queue_id is None else (place.offset, place.topic, place.queue_id, place.slot)
 
 
 def _looked(read: SideRead, start: int, file_bytes: int, place: Place) -> Looked:

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from brokers.log import query
 from brokers.log.commit_log import CommitLog
-from brokers.log.consume_queue import ConsumeQueue, pack_entry
+from brokers.log.consume_queue import FILLER, ConsumeQueue, pack_entry
 from brokers.log.integrity import QueueCheck
 from brokers.log.properties import java_string_hash
 from brokers.log.query import GetStatus
@@ -156,6 +156,21 @@ def test_an_entry_that_leads_nowhere_is_refused_and_nothing_behind_it_passed_ove
     assert (answer.status, answer.next_offset) == (GetStatus.RECORD_REFUSED, 5) and answer.refused is not None
 
 
+@pytest.mark.parametrize("entry", [(1 << 40, 100, 0), (-5, 100, 0), (0, 1 << 30, 0), (0, -3, 0), (0, 0, 0), (120, 0, 0)])
+@pytest.mark.parametrize("wanted", [6, 7, 12])
+def test_a_damaged_entry_holds_up_no_sound_one_beside_it(tmp_path: Path, entry: tuple[int, int, int], wanted: int) -> None:
+    """Also where it is the last one that is read at once."""
+    store = small_store(tmp_path)
+    fill(store, 12)
+    queue = store.queues.get("T", 0)
+    assert queue is not None
+    queue.overwrite(5, pack_entry(*entry))
+    answer = store.query("T", 0, 0, wanted)
+    assert (answer.messages, answer.next_offset) == (5, 5)
+    answer = store.query("T", 0, 5, wanted)
+    assert answer.refused is not None and (answer.refused.place.slot, answer.messages) == (5, 0)
+
+
 class TrimmedLog:
     """A log whose files below `min_offset` are deleted while somebody reads."""
 
@@ -218,6 +233,32 @@ def test_search_by_time(tmp_path: Path, ms: int, lower: int, upper: int) -> None
     fill(store, 5)  # at 0, 10, 20, 30, 40
     assert store.offset_by_time("T", 0, NOW_MS + ms) == lower
     assert store.offset_by_time("T", 0, NOW_MS + ms, upper=True) == upper
+
+
+@pytest.mark.parametrize("gap", [range(2, 3), range(0, 3), range(1, 39), range(5, 40)])
+def test_a_search_by_time_steps_over_slots_without_a_message(tmp_path: Path, gap: range) -> None:
+    store = small_store(tmp_path)
+    fill(store, 40)  # at 0, 10, ... 390
+    queue = store.queues.get("T", 0)
+    assert queue is not None
+    for slot in gap:
+        queue.overwrite(slot, FILLER)
+    for slot in range(40):
+        found = store.offset_by_time("T", 0, NOW_MS + 10 * slot)
+        first = min([one for one in range(slot, 40) if one not in gap], default=40)
+        last = max([one for one in range(slot) if one not in gap], default=-1)
+        assert last < found <= first, (slot, found)
+
+
+def test_a_search_by_time_passes_over_nothing_that_was_stored_by_a_later_clock(tmp_path: Path) -> None:
+    """The clock of the master that came next is an hour behind."""
+    store = small_store(tmp_path)
+    for start_ms, count in ((NOW_MS, 300), (NOW_MS - 3_600_000, 800)):
+        for number in range(count):
+            store.put(message(), start_ms + number)
+    store.dispatch_to(store.log_end)
+    for number in (0, 10, 150, 299):
+        assert store.offset_by_time("T", 0, NOW_MS + number) == number
 
 
 def test_times_of_messages_with_an_ipv6_host(tmp_path: Path) -> None:

@@ -8,9 +8,10 @@ import pytest
 
 from brokers.log.consume_queue import pack_entry
 from brokers.log.integrity import Place
+from brokers.log.queue_entries import FILLER_SIZE
 from brokers.log.queue_repair import all_led_to, cut_queues, last_dispatched, look, put_right, where_to_look
 from brokers.log.store import MessageStore
-from tests.unit.brokers.log.log_samples import NOW_MS, bodies, log_bytes, message, small_store
+from tests.unit.brokers.log.log_samples import NOW_MS, bodies, encoded, log_bytes, message, small_store
 
 COUNT = 40
 
@@ -101,7 +102,26 @@ def test_messages_tell_whether_entries_lead_to_all_of_them(store: MessageStore) 
     assert closed and len(others) == 3 and all_led_to(store.queues, others)
     spoil(store, 5)
     assert not all_led_to(store.queues, others)
-    assert not where_to_look(store.log, queue_of(store), place(0), store.confirm_offset).closed
+    assert where_to_look(store.log, queue_of(store), place(0), store.confirm_offset).closed
+    assert not where_to_look(store.log, queue_of(store), place(COUNT - 1), store.confirm_offset).closed
+
+
+@pytest.mark.parametrize("gap", [1, 17, 1000, 20_000])
+def test_a_gap_of_any_size_is_closed_by_the_messages_on_both_sides_of_it(tmp_path: Path, gap: int) -> None:
+    store = small_store(tmp_path)
+    for slot in (0, gap + 1):
+        store.append_raw(store.log_end, encoded(message(), slot, store.log_end))
+    store.dispatch_to(store.log_end)
+    queue = store.queues.get("T", 0)
+    assert queue is not None
+    size = store.log_end // 2
+    for slot in {1, gap // 2 + 1, gap}:
+        assert where_to_look(store.log, queue, Place(0, 0, b"T", 0, slot), store.log_end) == (size, size, True)
+    while queue.read(1, 1)[0].size != FILLER_SIZE or queue.read(gap, 1)[0].size != FILLER_SIZE:
+        wrong = next(slot for slot in range(1, gap + 1) if queue.read(slot, 1)[0].size != FILLER_SIZE)
+        assert put_right(queue, wrong, None)
+    assert [entry.size == FILLER_SIZE for entry in (queue.read(0, 1) + queue.read(gap + 1, 1))] == [False, False]
+    assert bodies(store) == [b"body"] * 2
 
 
 def test_a_last_entry_that_leads_elsewhere_says_nothing_of_what_was_dispatched(store: MessageStore) -> None:
