@@ -50,7 +50,8 @@ class ClientService:
         self._follower = QueueFollower(store, self._queues_grew, lambda: roles.serving)
         self.groups = ClientGroups()
         self.clients = ClientRequests(self.groups, clock, self.ensure_groups, tables.groups.notify_enabled, self._queue_exists)
-        self.pulls = PullService(store, tables, self.groups, clock, lambda act: asyncio.get_running_loop().call_soon(act), repairs)
+        soon = lambda act: asyncio.get_running_loop().call_soon(act)  # noqa: E731
+        self.pulls = PullService(store, tables, self.groups, clock, soon, repairs, lambda: roles.serves(writes=True))
         self._queries = QueryRequests(store, (lambda bad, found_by: None) if repairs is None else repairs.wanted)
         self.sends = make_sends(not_serving=self._not_serving, create_topic=changes.on_first_send, unheld_topics=changes.unheld)
         self._offsets = OffsetRequests(store, tables, clock)

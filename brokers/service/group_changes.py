@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from brokers.log.disk import is_full
-from brokers.remoting import fastjson
 from brokers.remoting.codes import RequestCode, ResponseCode
 from brokers.remoting.command import RemotingCommand
 from brokers.service.clock import Clock
@@ -47,11 +46,10 @@ class GroupChanges:
 
     async def _push(self, ask: Ask, name: str, epoch: int) -> bool:
         groups = self._tables.groups
-        settings = groups.get(name)
-        if settings is None:  # the present table is what the members shall hold
+        if groups.get(name) is None:  # the present table is what the members shall hold
             return True
-        body = fastjson.dumps(groups.to_wire([name]))
-        answer = await ask(RemotingCommand.request(RequestCode.REGENT_PUSH_GROUPS, {"regentMasterEpoch": str(epoch)}, body))
+        facts = {"regentMasterEpoch": str(epoch)}
+        answer = await ask(RemotingCommand.request(RequestCode.REGENT_PUSH_GROUPS, facts, groups.text_of(name)))
         return answer.code in HELD
 
     async def take_push(self, table: SubscriptionGroups, master_epoch: int) -> bool:

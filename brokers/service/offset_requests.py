@@ -8,14 +8,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from brokers.log.store import MessageStore
-from brokers.remoting import fastjson
 from brokers.remoting.codes import RequestCode, ResponseCode
 from brokers.remoting.command import RemotingCommand
 from brokers.remoting.connection import Connection
 from brokers.service.clock import Clock
-from brokers.service.request_fields import flag, number, reading_fields, text
+from brokers.service.offset_copy import AFTER, LINE, MORE, UP_TO
+from brokers.service.request_fields import BadField, flag, number, reading_fields, text
 from brokers.service.subscription_groups import group_refusal
 from brokers.service.table_files import TableFiles
+from brokers.service.table_pieces import whole_table
 
 
 class OffsetRequests:
@@ -33,8 +34,16 @@ class OffsetRequests:
         }
 
     def dump(self, _connection: Connection, request: RemotingCommand) -> RemotingCommand:
-        """43: all consumer offsets, for slaves."""
-        return request.reply(body=fastjson.dumps(self._tables.offsets.to_wire()))
+        """43: consumer offsets, for slaves. One of ours is told what changed since, in pieces; a Java slave gets the whole
+        table, or a clear answer where a frame cannot hold it."""
+        offsets = self._tables.offsets
+        if AFTER not in request.ext:
+            return whole_table(request, offsets.text())
+        try:
+            piece = offsets.piece(request.ext.get(LINE, ""), number(request.ext, AFTER))
+        except BadField as error:
+            return request.reply(ResponseCode.SYSTEM_ERROR, remark=str(error))
+        return request.reply(ext={LINE: offsets.line, UP_TO: str(piece.up_to), MORE: str(piece.more).lower()}, body=piece.body)
 
     def _query(self, request: RemotingCommand) -> RemotingCommand:
         group, topic, queue_id = text(request.ext, "consumerGroup"), text(request.ext, "topic"), number(request.ext, "queueId")

@@ -1,29 +1,53 @@
 """Consumer offsets: how far each group has read each queue (`broker-wire-and-storage.md` 3.9, 4.6).
 
-Responsible for: the table, its version, its JSON. Refuses to know: files, sockets, clocks, what a queue holds.
+Responsible for: the table, its version, its JSON as a whole and in pieces, what changed since. Refuses to know: files,
+sockets, clocks, what a queue holds.
+
+Every change of an entry has a number, counted up for as long as the process lives. Who copies the table names the last
+number it has, and gets the entries that changed since: the first copy and every later one are the same question.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 
+from brokers.remoting import fastjson
 from brokers.service.data_version import DataVersion
 from brokers.service.subscription_groups import group_refusal
 from brokers.service.topics import QUEUES_PER_TOPIC_MAX, name_refusal
 
 GROUP_TOPICS_MAX = 200_000
-# The table is copied as one body: with the longest offsets it must fit a frame (16 MiB).
-TABLE_BYTES_MAX = 15 * 1_048_576
+# With all queues counted at their longest: room for 200,000 groups and topics of 8 queues each, with long names.
+TABLE_BYTES_MAX = 128 * 1_048_576
 KEY_BYTES, QUEUE_BYTES = 6, 29  # `"":{},` and `"65534":9223372036854775807,`
+# A piece is written on the loop that serves everybody: a few thousand entries.
+PIECE_BYTES = 262_144
 SEPARATOR = "@"
 
 
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Entries that changed, the longest unchanged first. `up_to`: number of the last change in it; `more`: others follow."""
+
+    body: bytes
+    up_to: int
+    more: bool
+
+
 class ConsumerOffsets:
-    """topic@group -> queue id -> next offset to consume. `dirty` is True while a change is not on disk yet."""
+    """topic@group -> queue id -> next offset to consume. `dirty` is True while a change is not on disk yet.
+
+    `line` names this process's numbers of changes: those of another one say nothing about them.
+    """
 
     def __init__(self, version: DataVersion | None = None) -> None:
         self._table: dict[str, dict[int, int]] = {}
         self._bytes = 0
+        self._changes = 0
+        self._changed: dict[str, int] = {}  # key -> number of its last change, in their order
+        self._texts: dict[str, bytes] = {}  # keys as they were last written down
+        self.line = ""
         self.version = version or DataVersion()
         self.dirty = False
         self.left_out: tuple[str, ...] = ()  # keys of what was read and are no offsets
@@ -46,9 +70,16 @@ class ConsumerOffsets:
             self._bytes += fresh
         if queues.get(queue_id) != offset:
             queues[queue_id] = offset
-            self.dirty = True
+            self._note(key)
             self.version = self.version.changed(wall_ms)
         return True
+
+    def _note(self, key: str) -> None:
+        self._changes += 1
+        self._changed.pop(key, None)  # to the end
+        self._changed[key] = self._changes
+        self._texts.pop(key, None)
+        self.dirty = True
 
     def query(self, group: str, topic: str, queue_id: int) -> int | None:
         """The stored offset, None when there is none."""
@@ -58,30 +89,63 @@ class ConsumerOffsets:
     def remove_topic(self, topic: str) -> None:
         for key in [key for key in self._table if key.partition(SEPARATOR)[0] == topic]:
             self._bytes -= _bytes_of(key, self._table.pop(key))
+            self._changed.pop(key, None)
+            self._texts.pop(key, None)
             self.dirty = True
 
-    def to_wire(self) -> dict[str, object]:
-        """`consumerOffset.json` and the body of 43; queue ids as quoted keys, which Java accepts."""
-        table = {key: {str(queue): offset for queue, offset in queues.items()} for key, queues in self._table.items()}
-        return {"dataVersion": self.version.to_wire(), "offsetTable": table}
+    # -- copies ------------------------------------------------------------------------------------------------------
+
+    def text(self) -> bytes:
+        """`consumerOffset.json` and the body of 43; queue ids as quoted keys, which Java accepts. Only entries that changed
+        are written anew."""
+        for key in self._table.keys() - self._texts.keys():
+            self._text(key)
+        return self._document(self._texts.values())
+
+    def piece(self, line: str, after: int, bytes_max: int = PIECE_BYTES) -> Piece:
+        """What changed after change number `after` of that line; of another line than this one, everything."""
+        after = after if line == self.line else 0
+        keys = []
+        for key, number in reversed(self._changed.items()):
+            if number <= after:
+                break
+            keys.append(key)
+        texts: list[bytes] = []
+        size, up_to = 0, self._changes
+        for key in reversed(keys):
+            text = self._text(key)
+            if texts and size + len(text) > bytes_max:
+                return Piece(self._document(texts), up_to, True)
+            texts.append(text)
+            size, up_to = size + len(text), self._changed[key]
+        return Piece(self._document(texts), self._changes, False)
+
+    def _document(self, texts: Iterable[bytes]) -> bytes:
+        return b'{"dataVersion":%b,"offsetTable":{%b}}' % (fastjson.dumps(self.version.to_wire()), b",".join(texts))
+
+    def _text(self, key: str) -> bytes:
+        text = self._texts.get(key)
+        if text is None:
+            queues = ",".join([f'"{queue}":{offset}' for queue, offset in self._table[key].items()])
+            text = self._texts[key] = f'"{key}":{{{queues}}}'.encode("ascii")  # names need no escapes
+        return text
 
     @classmethod
     def from_wire(cls, fields: object) -> ConsumerOffsets:
         """Offsets out of decoded JSON, keys quoted or not, what is no valid entry in its `left_out`; `ValueError` when it
-        is no offset table."""
+        is no offset table. However many there are: what was stored is read."""
         table = fields.get("offsetTable") if isinstance(fields, Mapping) else None
-        if not isinstance(table, Mapping) or len(table) > GROUP_TOPICS_MAX:
+        if not isinstance(table, Mapping):
             raise ValueError("no consumer offset table")
         assert isinstance(fields, Mapping)
         offsets = cls(DataVersion.from_wire(fields.get("dataVersion")))
         left_out = []
         for key, queues in table.items():
             try:
-                offsets._table[_checked_key(key)] = {int(queue): _offset(value) for queue, value in queues.items()}
+                offsets._put(_checked_key(key), {int(queue): _offset(value) for queue, value in queues.items()})
             except (AttributeError, ValueError):
                 left_out.append(str(key))
-        offsets.left_out = tuple(left_out)
-        offsets._count()
+        offsets.left_out, offsets.dirty = tuple(left_out), False
         return offsets
 
     def take_over(self, other: ConsumerOffsets) -> bool:
@@ -93,16 +157,18 @@ class ConsumerOffsets:
             if mine != queues:
                 merged = queues if mine is None else {**mine, **queues}
                 if merged != mine:
-                    self._table[key], changed = merged, True
+                    self._put(key, merged)
+                    changed = True
         # A Java master moves its version only now and then: the tables decide, not the versions.
         if not changed and self.version == other.version:
             return False
         self.version, self.dirty = other.version, True
-        self._count()
         return True
 
-    def _count(self) -> None:
-        self._bytes = sum(_bytes_of(key, queues) for key, queues in self._table.items())
+    def _put(self, key: str, queues: dict[int, int]) -> None:
+        self._bytes += _bytes_of(key, queues) - (_bytes_of(key, self._table[key]) if key in self._table else 0)
+        self._table[key] = queues
+        self._note(key)
 
 
 def _bytes_of(key: str, queues: Mapping[int, int]) -> int:

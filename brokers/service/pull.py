@@ -44,13 +44,15 @@ class Reader:
 
 
 class PullService:
-    """Reads queues for consumers. `soon(act)` acts in the loop's next turn."""
+    """Reads queues for consumers. `soon(act)` acts in the loop's next turn; `may_commit()`: offsets that come
+    with pulls are taken, which a master that is handing over no longer does."""
 
     def __init__(
         self, store: MessageStore, tables: TableFiles, groups: ClientGroups, clock: Clock,
         soon: Callable[[Callable[[], None]], object], repairs: Repairs | None = None,
+        may_commit: Callable[[], bool] = lambda: True,
     ) -> None:  # fmt: skip
-        self._soon = soon
+        self._soon, self._may_commit = soon, may_commit
         self._store, self._tables, self._groups, self._clock, self._repairs = store, tables, groups, clock, repairs
         self.held = HeldPulls()
         self.cold_reads = ColdReads()
@@ -68,7 +70,7 @@ class PullService:
         except LookupError as error:
             code, remark = error.args
             return request.reply(code, remark=remark)
-        if pull.commit_offset is not None:
+        if pull.commit_offset is not None and self._may_commit():  # the client commits again: nothing says that it was done
             self._tables.offsets.commit(pull.group, pull.topic, pull.queue_id, pull.commit_offset, self._clock.wall_ms())
         return self._read(reader, self._clock.now_ms() + pull.suspend_ms if pull.suspend_ms else None)
 

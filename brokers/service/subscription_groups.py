@@ -5,7 +5,7 @@ Responsible for: the table, its defaults, its version, its JSON. Refuses to know
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 from brokers.remoting import fastjson
 from brokers.service.data_version import DataVersion
@@ -31,14 +31,14 @@ def group_refusal(group: str) -> str | None:
     return None if NAME_PATTERN.match(group) else "the group name holds characters other than %|a-zA-Z0-9_-"
 
 
-def settings_bytes(settings: Mapping[str, object]) -> int:
-    """How long one group's settings are as JSON, with its name as key; `ValueError` where they are too deep or too long."""
+def settings_text(settings: Mapping[str, object]) -> bytes:
+    """One group's settings as JSON, with its name as key; `ValueError` where they are too deep or too long."""
     if _deeper(settings, SETTINGS_DEPTH_MAX):
         raise ValueError(f"the settings of a group are nested more than {SETTINGS_DEPTH_MAX} deep")
-    size = len(fastjson.dumps(settings))
-    if size > SETTINGS_BYTES_MAX:
-        raise ValueError(f"the settings of a group have {size} bytes, allowed are {SETTINGS_BYTES_MAX}")
-    return size + len(str(settings.get("groupName"))) + 4
+    text = fastjson.dumps(settings)
+    if len(text) > SETTINGS_BYTES_MAX:
+        raise ValueError(f"the settings of a group have {len(text)} bytes, allowed are {SETTINGS_BYTES_MAX}")
+    return b"%b:%b" % (fastjson.dumps(settings.get("groupName")), text)
 
 
 def _deeper(value: object, levels: int) -> bool:
@@ -53,8 +53,9 @@ class SubscriptionGroups:
 
     def __init__(self, version: DataVersion | None = None) -> None:
         self._groups: dict[str, dict[str, object]] = {}
-        self._sizes: dict[str, int] = {}
+        self._texts: dict[str, bytes] = {}  # each group as it is written down
         self._bytes = 0
+        self._text: bytes | None = None  # of all of them
         self.version = version or DataVersion()
         self.left_out: tuple[str, ...] = ()  # names of what was read and is no valid group
 
@@ -86,16 +87,17 @@ class SubscriptionGroups:
         return True
 
     def _hold(self, name: str, settings: dict[str, object], bytes_max: int | None) -> None:
-        size = settings_bytes(settings)
-        total = self._bytes - self._sizes.get(name, 0) + size
+        text = settings_text(settings)
+        total = self._bytes - len(self._texts.get(name, b"")) + len(text) + 1
         if bytes_max is not None and total > max(bytes_max, self._bytes):
             raise ValueError(f"the groups of this broker have their {bytes_max} bytes")
-        self._groups[name], self._sizes[name], self._bytes = settings, size, total
+        self._groups[name], self._texts[name], self._bytes, self._text = settings, text, total, None
 
     def remove(self, group: str, wall_ms: int) -> bool:
         if self._groups.pop(group, None) is None:
             return False
-        self._bytes -= self._sizes.pop(group)
+        self._bytes -= len(self._texts.pop(group))
+        self._text = None
         self.version = self.version.changed(wall_ms)
         return True
 
@@ -111,10 +113,22 @@ class SubscriptionGroups:
         value = self._groups.get(group, DEFAULTS).get("retryQueueNums", 1)
         return value if type(value) is int else 1
 
-    def to_wire(self, names: Iterable[str] | None = None) -> dict[str, object]:
-        """`subscriptionGroup.json` and the body of 201; of these groups only, the body of 19013."""
-        groups = dict(self._groups) if names is None else {name: self._groups[name] for name in names}
-        return {"dataVersion": self.version.to_wire(), "forbiddenTable": {}, "subscriptionGroupTable": groups}
+    def __len__(self) -> int:
+        return len(self._groups)
+
+    def text(self) -> bytes:
+        """`subscriptionGroup.json` and the body of 201. Only groups that changed are written anew."""
+        if self._text is None:
+            self._text = b",".join(self._texts[name] for name in sorted(self._texts))
+        return self._document(self._text)
+
+    def text_of(self, group: str) -> bytes:
+        """This group alone, the body of 19013."""
+        return self._document(self._texts[group])
+
+    def _document(self, groups: bytes) -> bytes:
+        version = fastjson.dumps(self.version.to_wire())
+        return b'{"dataVersion":%b,"forbiddenTable":{},"subscriptionGroupTable":{%b}}' % (version, groups)
 
     @classmethod
     def from_wire(cls, fields: object) -> SubscriptionGroups:
@@ -154,6 +168,6 @@ class SubscriptionGroups:
             return False
         if self.version == other.version and self._groups == other._groups:
             return False
-        self._groups, self._sizes, self._bytes = other._groups, other._sizes, other._bytes
+        self._groups, self._texts, self._bytes, self._text = other._groups, other._texts, other._bytes, other._text
         self.version = other.version
         return True

@@ -7,6 +7,7 @@ Refuses to know: who changes the tables and when, how a file is kept (`json_file
 from __future__ import annotations
 
 import logging
+import secrets
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -33,9 +34,10 @@ class TableFiles:
         self._offsets_file = JsonFile(folder / CONSUMER_OFFSET_FILE)
         self.topics = topics.decoded(TopicTable.from_wire) or TopicTable()
         self.offsets = self._offsets_file.decoded(ConsumerOffsets.from_wire) or ConsumerOffsets()
+        self.offsets.line = secrets.token_hex(8)
         self.groups = groups.decoded(SubscriptionGroups.from_wire) or SubscriptionGroups()
         self.topics_file = TableWriter(topics, lambda: self.topics.text().stored())
-        self.groups_file = TableWriter(groups, lambda: self.groups.to_wire())
+        self.groups_file = TableWriter(groups, lambda: self.groups.text())
         self.kept = KeptFiles(folder)
         self.left_out = LeftOutEntries(_log.error)
         for file, table in ((topics, self.topics), (self._offsets_file, self.offsets), (groups, self.groups)):
@@ -77,7 +79,7 @@ class TableFiles:
             return None
         self.offsets.dirty = False
         self._offsets_taken += 1
-        number, document = self._offsets_taken, self.offsets.to_wire()
+        number, document = self._offsets_taken, self.offsets.text()
 
         def run() -> None:
             with self._offsets_lock:

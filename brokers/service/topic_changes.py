@@ -15,10 +15,12 @@ from brokers.remoting.codes import RequestCode, ResponseCode
 from brokers.remoting.command import RemotingCommand
 from brokers.remoting.java_numbers import whole_number
 from brokers.service.clock import Clock
+from brokers.service.hand_over_requests import take_tables
 from brokers.service.held_by_members import HELD, Ask, HeldByMembers
 from brokers.service.role_view import RoleView
 from brokers.service.send_request import Refusal, SendRequest
 from brokers.service.table_files import TableFiles
+from brokers.service.table_pieces import WHOLE_BYTES_MAX
 from brokers.service.topics import BATCH_QUEUES, TopicConfig, TopicTable
 
 _log = logging.getLogger(__name__)
@@ -114,7 +116,11 @@ class TopicChanges:
         facts = {"regentMasterEpoch": str(epoch), "regentTopicsDigest": text.digest}
         answer = await ask(RemotingCommand.request(RequestCode.REGENT_PUSH_TOPICS, facts, text.version))
         if answer.code not in (*HELD, ResponseCode.SERVICE_NOT_AVAILABLE):
-            answer = await ask(RemotingCommand.request(RequestCode.REGENT_PUSH_TOPICS, facts, text.stored()))
+            body = text.stored()
+            if len(body) > WHOLE_BYTES_MAX:  # it copies the table in pieces, and is asked once more
+                await ask(take_tables(epoch))
+                body = text.version
+            answer = await ask(RemotingCommand.request(RequestCode.REGENT_PUSH_TOPICS, facts, body))
         if answer.code == ResponseCode.SERVICE_NOT_AVAILABLE and self._roles.current.master_epoch == epoch:
             self._tables.topics.pass_counter(whole_number(answer.ext.get("regentTopicsCounter", "")) or 0)
         return answer.code in HELD

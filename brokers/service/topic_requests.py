@@ -17,6 +17,7 @@ from brokers.service.request_fields import BadField, flag, number, text
 from brokers.service.send_request import Refusal
 from brokers.service.subscription_groups import SubscriptionGroups
 from brokers.service.table_files import TableFiles
+from brokers.service.table_pieces import FROM, table_piece, whole_table
 from brokers.service.topic_changes import TopicChanges
 from brokers.service.topics import SYSTEM_TOPICS, TopicConfig, TopicTable, attribute_refusal, name_refusal
 
@@ -77,16 +78,18 @@ class TopicRequests:
             return request.reply(ResponseCode.INVALID_PARAMETER, remark=str(error))
 
     def dump_topics(self, _connection: Connection, request: RemotingCommand) -> RemotingCommand:
-        """21: all topics in one page, whatever page was asked for."""
+        """21: all topics in one page, whatever page was asked for; to our slaves in pieces, with the queues that were dropped."""
         topics = self._tables.topics
-        return request.reply(ext={"totalTopicNum": str(len(topics.configs))}, body=topics.text().page())
+        if FROM in request.ext:
+            return table_piece(request, topics.text().stored())
+        return whole_table(request, topics.text().page(), {"totalTopicNum": str(len(topics.configs))})
 
     def dump_groups(self, _connection: Connection, request: RemotingCommand) -> RemotingCommand:
-        """201: all groups in one page."""
-        fields = self._tables.groups.to_wire()
-        table = fields["subscriptionGroupTable"]
-        assert isinstance(table, dict)
-        return request.reply(ext={"totalGroupNum": str(len(table))}, body=fastjson.dumps(fields))
+        """201: all groups in one page; to our slaves in pieces."""
+        groups = self._tables.groups
+        if FROM in request.ext:
+            return table_piece(request, groups.text())
+        return whole_table(request, groups.text(), {"totalGroupNum": str(len(groups))})
 
     async def take_over(self, _connection: Connection, request: RemotingCommand) -> RemotingCommand:
         """19010, from the master: success means that the table is on this replica's disk. A body without topics, only a

@@ -101,5 +101,5 @@ def test_ha_runtime_of_a_master() -> None:
 
 def test_consumer_offsets_as_a_file() -> None:
     offsets = ConsumerOffsets.from_wire(value("consumer offsets"))
-    table = offsets.to_wire()["offsetTable"]
+    table = fastjson.loads(offsets.text())["offsetTable"]
     assert fastjson.loads(fastjson.dumps(table)) == {"T@g": {"0": 5, "1": 7}}

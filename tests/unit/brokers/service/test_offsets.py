@@ -41,7 +41,7 @@ def test_it_reads_unquoted_queue_ids_of_java_and_its_own_json() -> None:
     java = fastjson.loads(b'{"dataVersion":{"counter":1,"stateVersion":0,"timestamp":5},"offsetTable":{"T@g":{0:5,1:7}}}')
     offsets = ConsumerOffsets.from_wire(java)
     assert (offsets.query("g", "T", 0), offsets.query("g", "T", 1)) == (5, 7)
-    again = ConsumerOffsets.from_wire(fastjson.loads(fastjson.dumps(offsets.to_wire())))
+    again = ConsumerOffsets.from_wire(fastjson.loads(offsets.text()))
     slave = ConsumerOffsets()
     assert slave.take_over(again) and not slave.take_over(again) and slave.query("g", "T", 1) == 7
 
@@ -70,7 +70,7 @@ def test_new_queues_are_refused_where_the_table_has_its_bytes_and_known_ones_go_
     offsets = ConsumerOffsets()
     stored = [offsets.commit(f"g{number}", "T", 0, 2**63 - 1, 1) for number in range(100)]
     assert stored[0] and not stored[-1] and offsets.commit("g0", "T", 0, 5, 1)
-    assert len(fastjson.dumps(offsets.to_wire()["offsetTable"])) <= 1_000
+    assert len(offsets.text()) <= 1_000 + len(ConsumerOffsets(offsets.version).text())
     offsets.remove_topic("T")
     assert offsets.commit("g99", "T", 0, 1, 1)
     for group in ("my.group", "x" * 1_040_000):
@@ -86,3 +86,77 @@ def test_a_master_that_knows_less_takes_no_offset_away() -> None:
     master.commit("h", "T", 1, 6, 1)
     assert slave.take_over(master) and not slave.take_over(master)
     assert [slave.query("h", "T", 0), slave.query("h", "T", 1), slave.query("g", "T", 0)] == [5, 6, 1_000_000]
+
+
+def copied(slave: ConsumerOffsets, master: ConsumerOffsets, line: str, after: int, bytes_max: int) -> tuple[int, int]:
+    """All pieces there are: the number of the last change, and how many pieces it took."""
+    pieces, more = 0, True
+    while more:
+        piece = master.piece(line, after, bytes_max)
+        slave.take_over(ConsumerOffsets.from_wire(fastjson.loads(piece.body)))
+        assert piece.up_to > after or not piece.more
+        after, more, line, pieces = piece.up_to, piece.more, master.line, pieces + 1
+    return after, pieces
+
+
+def table_of(offsets: ConsumerOffsets) -> object:
+    document = fastjson.loads(offsets.text())
+    assert isinstance(document, dict)
+    return document["offsetTable"]
+
+
+@pytest.mark.parametrize("bytes_max", [1, 60, 10_000])
+def test_who_copies_gets_everything_once_and_then_what_changed(bytes_max: int) -> None:
+    master, slave = ConsumerOffsets(), ConsumerOffsets()
+    master.line = "life 1"
+    for number in range(20):
+        master.commit(f"g{number}", "T", number % 3, number, 1)
+    after, pieces = copied(slave, master, "", 0, bytes_max)
+    assert table_of(slave) == table_of(master) and (pieces > 1) is (bytes_max < 100)
+    nothing = master.piece("life 1", after)
+    assert (nothing.up_to, nothing.more) == (after, False) and b'"offsetTable":{}' in nothing.body
+    master.commit("g3", "T", 0, 33, 2)
+    master.commit("h", "T", 0, 1, 2)
+    body = master.piece("life 1", after).body
+    assert b"T@g3" in body and b"T@h" in body and b"T@g4" not in body
+    copied(slave, master, "life 1", after, bytes_max)
+    assert table_of(slave) == table_of(master) and slave.version == master.version
+
+
+def test_entries_that_change_between_two_pieces_are_not_missed() -> None:
+    master, slave = ConsumerOffsets(), ConsumerOffsets()
+    master.line = "life 1"
+    for number in range(10):
+        master.commit(f"g{number}", "T", 0, number, 1)
+    first = master.piece("life 1", 0, 40)
+    assert first.more
+    for number in (0, 9, 10):
+        master.commit(f"g{number}", "T", 0, 100 + number, 2)
+    slave.take_over(ConsumerOffsets.from_wire(fastjson.loads(first.body)))
+    copied(slave, master, "life 1", first.up_to, 40)
+    assert table_of(slave) == table_of(master)
+
+
+def test_a_master_that_was_started_anew_tells_everything_again() -> None:
+    master = ConsumerOffsets()
+    master.line = "life 2"
+    master.commit("g", "T", 0, 5, 1)
+    assert b"T@g" in master.piece("life 1", 1_000).body and b"T@g" not in master.piece("life 2", 1).body
+
+
+def test_offsets_of_a_topic_that_is_gone_are_in_no_piece_and_no_file() -> None:
+    offsets = ConsumerOffsets()
+    offsets.line = "life 1"
+    offsets.commit("g", "T", 0, 5, 1)
+    offsets.commit("g", "U", 0, 5, 1)
+    assert b"T@g" in offsets.text()
+    offsets.remove_topic("T")
+    assert b"T@g" not in offsets.text() and b"T@g" not in offsets.piece("", 0).body
+
+
+def test_a_stored_table_of_any_length_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(offsets_module, "GROUP_TOPICS_MAX", 2)
+    stored = {"offsetTable": {f"T@g{number}": {"0": number} for number in range(5)}}
+    offsets = ConsumerOffsets.from_wire(stored)
+    assert offsets.query("g4", "T", 0) == 4 and not offsets.dirty
+    assert offsets.commit("g4", "T", 0, 9, 1) and not offsets.commit("g5", "T", 0, 9, 1)

@@ -8,7 +8,8 @@ import pytest
 from brokers.broker_process import BrokerProcess
 from brokers.remoting.client import RemotingClient
 from brokers.remoting.command import RemotingCommand
-from tests.support.brokers import PATIENT, broker_config, call, send_request, start_broker, until
+from brokers.service.table_files import TableFiles
+from tests.support.brokers import PATIENT, broker_config, call, running_set, send_request, start_broker, until
 from tests.support.client_service import Desk
 from tests.support.scripted_controller import ScriptedController
 
@@ -65,3 +66,39 @@ async def test_a_replica_that_joined_a_moment_ago_leads_with_the_tables(tmp_path
     assert (await call(client, two, RemotingCommand.request(14, QUEUE))).ext == {"offset": "77"}
     await client.close()
     await two.stop("test")
+
+
+async def test_offsets_are_at_most_a_second_behind_and_a_hand_over_takes_all_of_them(tmp_path: Path, controller: ScriptedController) -> None:
+    configs = [broker_config(tmp_path / str(number), [controller.address], metadata_sync_ms=60_000, **PATIENT) for number in (1, 2)]
+    client = RemotingClient()
+    async with running_set(controller, configs) as (one, two):
+        assert (await call(client, one, send_request("T", b"x"))).code == 0
+        for offset in (5, 6, 2):  # also backwards
+            assert (await call(client, one, RemotingCommand.request(15, QUEUE | {"commitOffset": str(offset)}))).code == 0
+            began = one.clock.now_ms()
+            await until(lambda offset=offset: two.tables.offsets.query("g", "T", 0) == offset, "the slave has the offset")
+            assert one.clock.now_ms() - began < 10_000  # half a second where nobody else needs the machine, never the next round
+        assert (await call(client, one, RemotingCommand.request(15, QUEUE | {"commitOffset": "77"}))).code == 0
+        assert (await call(client, one, RemotingCommand.request(19012))).code == 0
+        await until(lambda: two.roles.serving, "the other leads")
+        assert (await call(client, two, RemotingCommand.request(14, QUEUE))).ext == {"offset": "77"}
+    await client.close()
+
+
+async def test_a_table_of_full_size_keeps_no_master_from_starting_and_is_copied(tmp_path: Path) -> None:
+    queues = ",".join(f'"{queue}":{10**12 + queue}' for queue in range(8))
+    entries = ",".join(f'"topic_of_a_usual_name_{number % 10:03d}@group_of_a_usual_name_{number:06d}":{{{queues}}}' for number in range(200_000))
+    (tmp_path / "m" / "config").mkdir(parents=True)
+    (tmp_path / "m" / "config" / "consumerOffset.json").write_text(f'{{"offsetTable":{{{entries}}}}}')
+    async with Desk(tmp_path / "m") as master, Desk(tmp_path / "s") as slave:
+        master.lead()
+        slave.follow(master.address)
+        asked_by_java = await master.ask(RemotingCommand.request(43))
+        assert asked_by_java.code == 1 and "does not fit a frame" in (asked_by_java.remark or "")
+        assert await slave.shared.copy_whole(master.address, 1) is None
+        assert slave.tables.offsets.query("group_of_a_usual_name_199999", "topic_of_a_usual_name_009", 7) == 10**12 + 7
+        assert len(slave.tables.offsets.text()) == len(master.tables.offsets.text())
+        assert master.tables.offsets.commit("group_of_a_usual_name_000000", "topic_of_a_usual_name_000", 0, 1, 1)
+        assert await slave.shared.copy_whole(master.address, 1) is None
+        assert slave.tables.offsets.query("group_of_a_usual_name_000000", "topic_of_a_usual_name_000", 0) == 1
+    assert TableFiles(tmp_path / "s").offsets.query("group_of_a_usual_name_199999", "topic_of_a_usual_name_009", 7) == 10**12 + 7

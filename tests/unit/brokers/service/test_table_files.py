@@ -122,7 +122,7 @@ async def test_one_table_that_cannot_be_written_costs_no_other(tmp_path: Path, m
     def too_deep() -> object:
         raise RecursionError("planted")
 
-    monkeypatch.setattr(files.groups, "to_wire", too_deep)
+    monkeypatch.setattr(files.groups, "text", too_deep)
     with pytest.raises(RecursionError):
         await files.close()
     assert TableFiles(tmp_path).offsets.query("g", "T", 0) == 7
