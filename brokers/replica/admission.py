@@ -9,6 +9,7 @@ it has no living link, and so may anybody for a replica that was never seen at t
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
 
 from brokers.ha.master_link import MasterLink
@@ -58,6 +59,22 @@ class Admission:
                 is_asked = acked >= 0 and not link.learner and peer not in members
                 seen[peer] = SlaveFacts(acked, link.waiting_ms(now_ms=now_ms), link.learner, not is_asked or self.has_tables(peer))
         return seen
+
+
+def has_to_go(links: Mapping[int, MasterLink], links_max: int) -> int | None:
+    """Which link makes room for a new one; None while there is room. Only those that have not shaken hands yet: of the host
+    with most of them the oldest, so that whoever opens links and says nothing shuts out no replica, which speaks at once."""
+    silent = {key: _host(one.peer) for key, one in links.items() if one.peer_id is None}
+    if len(silent) < links_max:
+        return None
+    counted = Counter(silent.values())
+    return max(silent, key=lambda key: counted[silent[key]])
+
+
+def no_room(links: Iterable[MasterLink], broker_id: int, members: Collection[int], links_max: int) -> str | None:
+    """Why one more handshake is not answered: without a list of who is registered, ids may be invented. Members have room."""
+    introduced = sum(one.peer_id is not None for one in links)
+    return None if introduced <= links_max or broker_id in members else f"more than {links_max} links"
 
 
 def keeps_its_place(first: MasterLink, now_ms: int, heartbeat_ms: int) -> bool:

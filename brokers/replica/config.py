@@ -44,7 +44,7 @@ class ReplicaConfig:
     batch_bytes: int = BATCH_BYTES
     unacked_bytes_max: int = UNACKED_BYTES_MAX
     ha_flow_bytes_per_s: int | None = None
-    links_max: int = LINKS_MAX
+    links_max: int = LINKS_MAX  # with a handshake, and as many again without one yet
     min_in_sync_replicas: int = 2
     in_sync_replicas: int = 2
     all_ack: bool = True

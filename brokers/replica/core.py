@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from brokers.ha.epochs import EpochHistory
+from brokers.replica.admission import has_to_go
 from brokers.replica.config import ReplicaConfig
 from brokers.replica.effects import CloseLink, Effect
 from brokers.replica.ha_address import Word
@@ -175,9 +176,9 @@ class ReplicaCore:
             return [CloseLink(link_id, f"not a slave, role {self.role.value}")]
         if self._roles.master is None:
             return [CloseLink(link_id, f"not the master, role {self.role.value}")]
-        if len(self._roles.master.links) >= self.config.links_max:
-            return [CloseLink(link_id, f"more than {self.config.links_max} links")]
-        return self._roles.master.link_opened(link_id, now_ms, peer)
+        master, last = self._roles.master, has_to_go(self._roles.master.links, self.config.links_max)
+        effects = [] if last is None else master.drop(last, f"more than {self.config.links_max} links without a handshake")
+        return effects + master.link_opened(link_id, now_ms, peer)
 
     def link_data(self, link_id: int, data: bytes | memoryview, now_ms: int) -> list[Effect]:
         """Bytes of a peer. Bytes of a link closed meanwhile are ignored."""

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from brokers.ha.frames import ProtocolError
 from brokers.ha.master_link import MasterLink, SlaveIntroduced
 from brokers.ha.sync_set import SlaveFacts, SyncSet, count_mode_candidate
-from brokers.replica.admission import Admission, keeps_its_place
+from brokers.replica.admission import Admission, keeps_its_place, no_room
 from brokers.replica.alter_codes import CODE_ACCEPTED, CODES_DEFINITE, CODES_OF_STATE, CODES_OUTDATED, refuses_for_good
 from brokers.replica.config import ReplicaConfig
 from brokers.replica.effects import AskController, CloseLink, Effect, ProposeSyncSet, ReportEvent, SendBytes, SendRange
@@ -81,6 +81,7 @@ class MasterRole:
         others = [key for key, one in self.links.items() if one.peer_id == slave.broker_id and key != link_id]
         if any(keeps_its_place(self.links[key], now_ms, self._config.ha_heartbeat_ms) for key in others):
             refusal = refusal or f"replica {slave.broker_id} has a link that lives"
+        refusal = refusal or no_room(self.links.values(), slave.broker_id, self.sync.union, self._config.links_max)
         if refusal is not None:
             self.links[link_id].peer_id = None
             if not others:

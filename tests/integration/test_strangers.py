@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
 from brokers.broker_process import BrokerProcess
+from brokers.ha.master_link import LinkLimits
 from brokers.remoting.client import RemotingClient
 from brokers.remoting.command import RemotingCommand
-from tests.support.brokers import PATIENT, broker_config, call, running_set, send_request, until
+from brokers.remoting.connection import split_address
+from brokers.replica.config import LINKS_MAX
+from tests.support.brokers import PATIENT, broker_config, call, running_set, send_request, start_broker, until
 from tests.support.scripted_controller import ScriptedController
 
 
@@ -58,3 +62,64 @@ async def test_an_election_is_followed_whichever_controller_tells_it(
     await until(lambda: brokers[1].roles.serving and not brokers[0].roles.serving, "roles changed")
     assert asyncio.get_running_loop().time() - began < 30
     assert repeats_tokens or controller.heard_codes().count(1004) > asked
+
+
+class Crowd:
+    """Says nothing on as many connections as it is left, and opens more all the time."""
+
+    def __init__(self, address: str) -> None:
+        self._address = split_address(address)
+        self.idle: list[socket.socket] = []
+        self.opened = 0
+        self._opening = asyncio.ensure_future(self._open())
+
+    async def _open(self) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            one = socket.socket()
+            one.setblocking(False)
+            self.idle.append(one)
+            await loop.sock_connect(one, self._address)
+            self.opened += 1
+            if self.opened % LINKS_MAX == 0:
+                self.idle = [one for one in self.idle if _is_open(one)]
+            await asyncio.sleep(0.002)
+
+    async def end(self) -> None:
+        self._opening.cancel()
+        await asyncio.gather(self._opening, return_exceptions=True)
+        for one in self.idle:
+            one.close()
+
+
+def _is_open(one: socket.socket) -> bool:
+    try:
+        is_open = one.recv(1) != b""
+    except BlockingIOError:
+        return True
+    except OSError:
+        is_open = False
+    if not is_open:
+        one.close()
+    return is_open
+
+
+async def test_idle_links_keep_no_slave_out(tmp_path: Path, client: RemotingClient, controller: ScriptedController) -> None:
+    """They are opened again as fast as the master ends them, while a slave links for the first time."""
+    configs = [broker_config(tmp_path / f"b{number}", [controller.address], min_in_sync_replicas=2, **PATIENT) for number in range(2)]
+    master = await start_broker(configs[0])
+    await until(lambda: master.replica.leads(), "the first broker leads")
+    crowd = Crowd(configs[0].ha_listen)
+    await until(lambda: crowd.opened > 2 * LINKS_MAX, "more idle links were opened than a master takes")
+    began = asyncio.get_running_loop().time()
+    slave = await start_broker(configs[1])
+    try:
+        await until(lambda: controller.members == [1, 2], "the slave is a member")
+        took_ms = (asyncio.get_running_loop().time() - began) * 1_000
+        assert took_ms < LinkLimits(1).handshake_timeout_ms, "it waited until the first idle links were ended for their silence"
+        assert (await call(client, master, send_request("T", b"on both"))).code == 0
+        assert slave.store.log_end == master.store.log_end > 0
+    finally:
+        await crowd.end()
+        for broker in (slave, master):
+            await broker.stop("test")

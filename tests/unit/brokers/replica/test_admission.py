@@ -7,7 +7,7 @@ from itertools import count
 from brokers.ha.epochs import EpochHistory
 from brokers.ha.frames import SlaveAck, SlaveHandshake
 from brokers.replica import effects as fx
-from brokers.replica.admission import Admission
+from brokers.replica.admission import Admission, has_to_go
 from brokers.replica.config import ReplicaConfig
 from brokers.replica.master_role import LINKED_ONCE_MAX, MasterRole
 from brokers.replica.replica_log import ReplicaLog
@@ -106,3 +106,22 @@ def test_behind_translated_addresses_and_after_a_move_replicas_link_as_before() 
     role.link_closed(8, "gone", 1)
     admission.learn(REPLICAS | {2: "10.0.0.22:10911"})
     assert fx.SendBytes in kinds(shake(role, 9, 2, "10.0.0.22:5000", 2))
+
+
+def test_who_opens_links_and_says_nothing_makes_room_itself_before_any_replica_does() -> None:
+    role = master(told())
+    role.link_opened(1, 0, "10.0.0.3:5000")  # a replica whose first packet is on the way
+    for number in range(2, 64 + 1):
+        role.link_opened(number, 0, f"6.6.6.6:{number}")
+        assert (has_to_go(role.links, 64) is None) == (number < 64)
+    assert has_to_go(role.links, 64) == 2
+    shake(role, 99, 2, "10.0.0.2:5000")
+    assert role.links[99].peer_id == 2 and has_to_go({99: role.links[99]}, 1) is None
+
+
+def test_a_member_has_room_where_invented_ids_have_taken_all_there_is() -> None:
+    role = master(Admission(), members=(1, 2))
+    for number in range(100, 100 + 64):
+        assert fx.SendBytes in kinds(shake(role, number, number, "6.6.6.6:5000"))
+    assert fx.SendBytes not in kinds(shake(role, 200, 200, "6.6.6.6:5000"))
+    assert fx.SendBytes in kinds(shake(role, 201, 2, "10.0.0.2:5000"))

@@ -603,12 +603,14 @@ def test_a_master_that_says_nothing_is_given_up(config: ReplicaConfig, limit_ms:
     assert "nothing read" in world.nodes[2].of_kind(fx.CloseLink)[-1].reason
 
 
-def test_links_beyond_the_limit_and_unasked_connections_are_refused() -> None:
+def test_of_links_without_a_handshake_the_oldest_makes_room_and_unasked_connections_are_refused() -> None:
     world = trio(config=ReplicaConfig(links_max=3))
     core = world.nodes[1].core
-    assert core.link_opened(901, outbound=False, now_ms=0) == []
-    assert isinstance(core.link_opened(902, outbound=False, now_ms=0)[0], fx.CloseLink)
-    assert isinstance(core.link_opened(903, outbound=True, now_ms=0)[0], fx.CloseLink)
+    for link_id in (901, 902, 903):
+        assert core.link_opened(link_id, outbound=False, now_ms=0) == []
+    (gone,) = core.link_opened(904, outbound=False, now_ms=0)
+    assert isinstance(gone, fx.CloseLink) and gone.link_id == 901 and "without a handshake" in gone.reason
+    assert isinstance(core.link_opened(905, outbound=True, now_ms=0)[0], fx.CloseLink)
     assert isinstance(world.nodes[2].core.link_opened(904, outbound=True, now_ms=0)[0], fx.CloseLink)
     assert core.link_data(12345, b"x", 0) == core.link_closed(12345, "gone", 0) == []
 
