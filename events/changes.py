@@ -157,6 +157,16 @@ class PositionsShown(Struct, frozen=True, gc=False, array_like=True, tag=True):
     positions: tuple[MemberPosition, ...]
 
 
+class SetDoubted(Struct, frozen=True, gc=False, array_like=True, tag=True):
+    """A set has no master and no members until its replicas have reported what they hold (S11)."""
+
+    broker_name: str
+    uncertain: tuple[int, ...]
+    master_epoch: int
+    sync_state_set_epoch: int
+    highest_epoch_seen: int
+
+
 Change = (
     ClusterStarted
     | LeadershipClaimed
@@ -173,6 +183,7 @@ Change = (
     | MembersRemembered
     | MinimumTold
     | PositionsShown
+    | SetDoubted
 )
 
 CHANGES: tuple[type, ...] = (
@@ -191,4 +202,5 @@ CHANGES: tuple[type, ...] = (
     MembersRemembered,
     MinimumTold,
     PositionsShown,
+    SetDoubted,
 )

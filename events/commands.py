@@ -110,6 +110,14 @@ class ImportBrokerSet(Struct, frozen=True, gc=False):
     evidence_epoch: int = UNKNOWN
 
 
+class DoubtBrokerSet(Struct, frozen=True, gc=False):
+    """What the log says of a set may be older than what happened (rules 3 and later)."""
+
+    envelope: Envelope
+    broker_name: str
+    epochs_lifted: int
+
+
 class ChangeSettings(Struct, frozen=True, gc=False):
     """Change settings that rules read; those not named stay."""
 
@@ -136,6 +144,7 @@ Command = (
     | ChangeSettings
     | ActivateRules
     | ImportBrokerSet
+    | DoubtBrokerSet
 )
 
 COMMANDS: tuple[type, ...] = (
@@ -149,4 +158,5 @@ COMMANDS: tuple[type, ...] = (
     ChangeSettings,
     ActivateRules,
     ImportBrokerSet,
+    DoubtBrokerSet,
 )

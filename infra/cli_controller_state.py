@@ -174,6 +174,8 @@ def notes_of(one: Document) -> list[str]:
         notes.append(f"unclean members {ids_text(one['unclean_members'])}")
     if one.get("remembered"):
         notes.append(f"may be elected too, holding everything: {ids_text(one['remembered'])}")
+    if one.get("uncertain"):
+        notes.append(f"the log lost decisions about it, all have to report what they hold: {ids_text(one['uncertain'])}")
     if any(not replica["registered"] for replica in one["replicas"]):
         notes.append("unclaimed ids")
     repeats = sum(entry["count"] for entry in one.get("repeated_refusals", ()))

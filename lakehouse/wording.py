@@ -73,6 +73,8 @@ def change_line(change: Change) -> str:
         case "PositionsShown":
             shown = (f"{p['broker_id']} epoch {p['epoch']} to {p['end_offset']}" for p in change["positions"])
             return f"shown to hold: {', '.join(shown) or 'nothing'}"
+        case "SetDoubted":
+            return f"uncertain: {members(change['uncertain'])} have to report what they hold, epoch {change['master_epoch']} has no master"
         case "BrokerSetImported":
             return _imported(change)
         case "SettingsChanged":

@@ -56,7 +56,7 @@ def set_bytes(broker_set: BrokerSet) -> bytes:
     """Return the same, as the digest takes it in."""
     text = _ascii(_encode(broker_set))
     # What came with later rules is left out where it says nothing: what was published has to stay.
-    if broker_set.remembered or broker_set.former or broker_set.minimums or broker_set.positions:
+    if broker_set.remembered or broker_set.former or broker_set.minimums or broker_set.positions or broker_set.uncertain:
         return text
     text = text[: -len(_NO_MEMORY)] + b"]"
     if broker_set.imported:
@@ -94,7 +94,7 @@ def _ascii(text: bytes) -> bytes:
     return _text(json.loads(text)).encode("ascii")
 
 
-_NO_MEMORY = b",[],[],[],[]]"
+_NO_MEMORY = b",[],[],[],[],[]]"
 # As a number: to look for bytes in bytes takes four times as long.
 _DELETE = 0x7F
 _encode = Encoder().encode

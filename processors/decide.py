@@ -16,11 +16,12 @@ from events.commands import (
     CleanBrokerData,
     ClusterFormed,
     Command,
+    DoubtBrokerSet,
     ElectMaster,
     ImportBrokerSet,
     RegisterBroker,
 )
-from processors import decide_cluster, decide_elect, decide_import, decide_replicas, decide_sync_set
+from processors import decide_cluster, decide_doubt, decide_elect, decide_import, decide_replicas, decide_sync_set
 from processors.decide_refusals import Decision, Refusal
 from processors.decide_remembered import remembering
 from processors.rules import rules_of
@@ -72,6 +73,8 @@ def rule(state: ControllerState, command: Command) -> Decision:
             return decide_cluster.change_settings(state, command)
         case ImportBrokerSet():
             decided = decide_import.import_broker_set(state, command)
+        case DoubtBrokerSet():
+            return decide_doubt.doubt_broker_set(state, command)
         case ActivateRules():
             return decide_cluster.activate_rules(state, command)
         case _:

@@ -64,6 +64,8 @@ class Refusal(Enum):
     CLEAN_NAMES_NOBODY = auto()
     CLEAN_IS_ALIVE = auto()
     CLEAN_NO_SUCH_SET = auto()
+    # Doubts.
+    DOUBT_INVALID = auto()
 
 
 RESPONSE_CODES: Mapping[Refusal, int] = {
@@ -103,6 +105,7 @@ RESPONSE_CODES: Mapping[Refusal, int] = {
     Refusal.CLEAN_NAMES_NOBODY: ResponseCode.CONTROLLER_INVALID_CLEAN_BROKER_METADATA,
     Refusal.CLEAN_IS_ALIVE: ResponseCode.CONTROLLER_INVALID_CLEAN_BROKER_METADATA,
     Refusal.CLEAN_NO_SUCH_SET: ResponseCode.CONTROLLER_INVALID_CLEAN_BROKER_METADATA,
+    Refusal.DOUBT_INVALID: ResponseCode.CONTROLLER_INVALID_REQUEST,
 }
 
 # Refusals that decided nothing: the same id may come again and be decided.

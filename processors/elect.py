@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from msgspec import Struct
 
 from events.outcomes import LABEL_AT_RISK, LABEL_DESIGNATED, LABEL_REMEMBERED, LABEL_UNCLEAN, CandidateVerdict
+from processors.decide_doubt import is_proven_anew
 from processors.elect_candidates import (
     Candidate,
     absence_of,
@@ -218,7 +219,8 @@ def _elect_at_risk(
             return _nobody(candidates, "NOT_IN_SET", waiting=awaited)
         if rules.remembers:
             waiting = [c for c in candidates if _is_present(c)]
-        return _longest(waiting, candidates, (LABEL_AT_RISK,))
+        labels = () if is_proven_anew(broker_set, candidates) else (LABEL_AT_RISK,)
+        return _longest(waiting, candidates, labels)
     return _nobody(candidates, "NOT_IN_SET" if broker_set.has_had_master else "NOT_ASKING")
 
 

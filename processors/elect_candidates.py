@@ -117,14 +117,15 @@ def nobody_comes_back(
     broker_set: BrokerSet, candidates: tuple[Candidate, ...], *, remembers: bool
 ) -> bool:
     """
-    Return whether the set had members and has none: they started unclean, were cleaned, or their disks are gone.
+    Return whether the set had members and has none: they started unclean, were cleaned, their disks are gone, or the
+    log lost who they are.
 
     `remembers`: rules 3 and later, to which a member that was replaced is gone for good, and one that
     was cleaned as long as somebody is left who ever was a member.
     """
     members = broker_set.sync_state_set
     if not members:
-        return bool(broker_set.unclean_members) or (remembers and bool(broker_set.former))
+        return bool(broker_set.unclean_members or broker_set.uncertain) or (remembers and bool(broker_set.former))
     gone = [c for c in candidates if c.in_set and is_replaced(c, candidates)]
     return remembers and len(gone) == len(members)
 

@@ -25,6 +25,7 @@ from events.changes import (
     MinimumTold,
     PositionsShown,
     RulesActivated,
+    SetDoubted,
     SettingsChanged,
     SyncStateSetAltered,
 )
@@ -43,6 +44,7 @@ SetChange = (
     | MembersRemembered
     | MinimumTold
     | PositionsShown
+    | SetDoubted
 )
 OF_A_SET = get_args(SetChange)
 _BEGIN_A_SET = (BrokerIdApplied, BrokerSetImported)
@@ -104,13 +106,14 @@ def evolve_set(broker_set: Any, change: SetChange) -> BrokerSet:
         case BrokerSetImported():
             return _imported(change)
         case MembersRemembered():
-            return replace(
-                broker_set, remembered=tuple(change.remembered), former=tuple(change.former)
-            )
+            remembered, former = tuple(change.remembered), tuple(change.former)
+            return replace(broker_set, remembered=remembered, former=former)
         case MinimumTold():
             return _with_minimum(broker_set, change)
         case PositionsShown():
             return replace(broker_set, positions=tuple(change.positions))
+        case SetDoubted():
+            return _doubted(broker_set, change)
         case _:
             assert_never(change)
 
@@ -169,6 +172,7 @@ def _with_registered(broker_set: BrokerSet, change: BrokerRegistered) -> BrokerS
         broker_set.former,
         broker_set.minimums,
         broker_set.positions,
+        broker_set.uncertain,
     )
 
 
@@ -233,12 +237,26 @@ def _with_altered(broker_set: BrokerSet, change: SyncStateSetAltered) -> BrokerS
         former=broker_set.former,
         minimums=broker_set.minimums,
         positions=broker_set.positions,
+        uncertain=broker_set.uncertain,
     )
 
 
 def _with_minimum(broker_set: BrokerSet, change: MinimumTold) -> BrokerSet:
     minimums = {**dict(broker_set.minimums), change.broker_id: change.min_in_sync}
     return replace(broker_set, minimums=tuple(sorted(m for m in minimums.items() if m[1] > 1)))
+
+
+def _doubted(broker_set: BrokerSet, change: SetDoubted) -> BrokerSet:
+    cleared = MasterCleared(change.broker_name, -1, change.master_epoch, "", change.highest_epoch_seen)
+    return replace(
+        _without_master(broker_set, cleared),
+        sync_state_set=(),
+        sync_state_set_epoch=change.sync_state_set_epoch,
+        has_had_master=broker_set.has_had_master or any(r.is_registered for r in broker_set.replicas),
+        remembered=(),
+        former=tuple(change.uncertain),
+        uncertain=tuple(change.uncertain),
+    )
 
 
 def _imported(change: BrokerSetImported) -> BrokerSet:
@@ -272,6 +290,7 @@ def _without_cleaned(broker_set: BrokerSet, change: BrokersCleaned) -> BrokerSet
         unclean_members=tuple(i for i in broker_set.unclean_members if i not in gone),
         tombstone=not left,
         imported=False,
+        uncertain=broker_set.uncertain if left else (),
         minimums=tuple(told for told in broker_set.minimums if told[0] not in gone),
         positions=tuple(row for row in broker_set.positions if row.broker_id not in gone),
     )

@@ -22,6 +22,7 @@ from processors.pulse import (
     REASON_EXPIRED,
     REASON_HEARTBEAT,
     REASON_NEVER_SEEN,
+    REASON_NOT_FENCED,
     REASON_REFUSED,
     REASON_STALE,
     BrokerKey,
@@ -29,6 +30,7 @@ from processors.pulse import (
     Pulse,
     evidence_row,
     is_awaited,
+    may_still_acknowledge,
 )
 from processors.pulse_watch import PulsesByAddress, PulseWatch
 from processors.state import BrokerSet, Replica
@@ -136,7 +138,7 @@ class Liveness:
         if pulse.incarnation != incarnation:
             # Another life of that broker: what the former one told about its log is void (S5).
             pulse.incarnation, pulse.direct_ms = incarnation, None
-            pulse.epoch = pulse.max_offset = pulse.confirm_offset = -1
+            pulse.epoch = pulse.max_offset = pulse.confirm_offset = pulse.epoch_seen = -1
         self._refused.discard(address)
         if pulse.address != address:
             self._at.move(pulse, address)
@@ -248,12 +250,10 @@ class Liveness:
             awaited = is_awaited(broker_set, replica, self._heard_of(broker_set), now_ms)
             return REASON_AWAITED if awaited else REASON_NEVER_SEEN
         reason = pulse.reason(now_ms)
-        if (
-            reason == REASON_HEARTBEAT
-            and replica.incarnation is not None
-            and pulse.incarnation != replica.incarnation
-        ):
+        if reason == REASON_HEARTBEAT and replica.incarnation not in (None, pulse.incarnation):
             return REASON_STALE
+        if reason == REASON_HEARTBEAT and may_still_acknowledge(broker_set, replica, pulse):
+            return REASON_NOT_FENCED
         return reason
 
     def is_alive(self, broker_set: BrokerSet, replica: Replica, now_ms: int) -> bool:
@@ -280,8 +280,7 @@ class Liveness:
     def evidence(
         self, broker_set: BrokerSet | None, now_ms: int, asked_by: int | None = None
     ) -> tuple[ReplicaEvidence, ...]:
-        """
-        One row per registered replica, by id, as it is seen now.
+        """One row per registered replica, by id, as it is seen now.
         `asked_by`: the broker whose own request is being made into a command lives, heartbeat or not
         (controller.md 16, broker row 8).
         """

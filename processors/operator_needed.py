@@ -49,7 +49,8 @@ def _needed(broker_set: BrokerSet, candidates: tuple[Candidate, ...], awaited: t
         return OperatorNeeded(f"none of {_replicas(list(wanted))} is alive", start)
     elect_best = f"regent controller elect {name} {best}"
     if not broker_set.sync_state_set:
-        reason = f"all members ({_ids(unclean)}) lost power or a disk, and {_replicas(missing)} did not come back"
+        lost = "the log lost its newest decisions" if broker_set.uncertain else f"all members ({_ids(unclean)}) lost power or a disk"
+        reason = f"{lost}, and {_replicas(missing)} did not come back"
         return OperatorNeeded(reason, f"{start}, or, if that cannot be: {elect_best} (acknowledged messages may be missing)")
     allow = "regent controller config set enableElectUncleanMaster=true"
     reason = f"no member of the SyncStateSet ({_ids(broker_set.sync_state_set)}) is alive"

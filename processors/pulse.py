@@ -39,6 +39,7 @@ REASON_NEVER_SEEN = "never_seen"
 REASON_NOT_YET = "not_heard_yet"
 REASON_STALE = "stale_incarnation"
 REASON_AWAITED = "awaited"
+REASON_NOT_FENCED = "not_fenced"
 
 
 def timeout_within_bounds_ms(asked_ms: int) -> int:
@@ -79,6 +80,7 @@ class Pulse:
     epoch: int = -1
     max_offset: int = -1
     confirm_offset: int = -1
+    epoch_seen: int = -1
     incarnation: str | None = None
     gone: str | None = None
     gone_ms: int = 0
@@ -99,6 +101,7 @@ class Pulse:
     def take_beat(self, beat: Heartbeat, now_ms: int, relayed: bool, host: str = "") -> None:
         self.relayed, self.host = relayed, host
         self.timeout_ms, self.election_priority, self.notice_token = beat.timeout_ms, beat.election_priority, beat.notice_token
+        self.epoch_seen = max(self.epoch_seen, beat.epoch_seen)
         if not relayed:
             self.direct_ms = now_ms
 
@@ -131,6 +134,15 @@ def is_awaited(broker_set: BrokerSet, replica: Replica, heard: Iterable[Pulse], 
     return now_ms < begun + ARRIVAL_MS
 
 
+def may_still_acknowledge(broker_set: BrokerSet, replica: Replica, pulse: Pulse) -> bool:
+    """
+    Whether a replica of an uncertain set may not have heard that all masters of before are over (design S11).
+
+    Until it has, what it holds may grow, or be acknowledged by less than it knows. Java's brokers tell nothing of it.
+    """
+    return bool(broker_set.uncertain) and replica.is_regent and pulse.epoch_seen < broker_set.master_epoch
+
+
 def evidence_row(
     replica: Replica, pulse: Pulse | None, reason: str, asked: bool, now_ms: int, is_early: bool = False
 ) -> ReplicaEvidence:
@@ -141,7 +153,7 @@ def evidence_row(
     incarnation = pulse.incarnation if pulse is not None else None
     if is_early and reason == REASON_NEVER_SEEN and replica.is_registered:
         reason = REASON_NOT_YET
-    if asked and reason != REASON_HEARTBEAT:
+    if asked and reason not in (REASON_HEARTBEAT, REASON_NOT_FENCED):
         reason, incarnation = REASON_ASKED, replica.incarnation
     return ReplicaEvidence(
         broker_id=replica.broker_id,

@@ -85,6 +85,8 @@ class Rules(NamedTuple):
     """Cleaning spares who lives or is remembered, also of a whole set, unless told otherwise."""
     epoch_reach: int | None = None
     """How far above the highest epoch known one from outside is believed, of a set with a history (S18)."""
+    doubts_sets: bool = False
+    """`DoubtBrokerSet` is decided (S11)."""
     notices_going_back: bool = False
     """A former member whose log lies below what it registered with before has lost data (S15)."""
 
@@ -122,6 +124,7 @@ RULES: Mapping[int, Rules] = {
         cleans_no_holder=True,
         epoch_reach=1_000,
         notices_going_back=True,
+        doubts_sets=True,
     ),
 }
 SUPPORTED_RULES: tuple[int, ...] = tuple(RULES)

@@ -78,6 +78,8 @@ class BrokerSet(Struct, frozen=True, gc=False, array_like=True):
     - remembered ascend, are clean registered replicas that once were members, and no members now:
       each holds all that was acknowledged, since nothing is while the set is below its minimum (S14).
     - former ascend, are replicas, and every member is among them (rules 3 and later).
+    - uncertain ascend; while there are some, nobody leads and nobody is a member: the log lost decisions about
+      the set, and each of these, of all that were replicas then, has to report what it holds (S11).
     - minimums ascend by id: who told that it acknowledges with no fewer members than so many, 2 or more.
     - positions ascend by id and are of former members: up to where each showed to hold what was confirmed (S15).
     - across records: next_broker_id and all epochs never fall.
@@ -102,6 +104,7 @@ class BrokerSet(Struct, frozen=True, gc=False, array_like=True):
     former: tuple[int, ...] = ()
     minimums: tuple[tuple[int, int], ...] = ()
     positions: tuple[MemberPosition, ...] = ()
+    uncertain: tuple[int, ...] = ()
 
     def min_in_sync(self) -> int | None:
         """Return with how few members the master acknowledges, 1 if it did not tell; None without one."""
@@ -221,6 +224,8 @@ def _broken_in_set(broker_set: BrokerSet) -> Iterator[str]:
     if set(unclean) & set(members):
         yield f"unclean members {unclean} in the SyncStateSet {members}"
     yield from _broken_memory(broker_set, clean & registered)
+    if broker_set.uncertain and (members or list(broker_set.uncertain) != sorted(set(broker_set.uncertain))):
+        yield f"uncertain {broker_set.uncertain} with the SyncStateSet {members}"
     yield from _broken_mastership(broker_set)
 
 

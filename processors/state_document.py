@@ -148,6 +148,7 @@ def _set(
         "at_risk": context.is_at_risk(broker_set.broker_name),
         "unclean_members": list(broker_set.unclean_members),
         "remembered": list(broker_set.remembered),
+        "uncertain": list(broker_set.uncertain),
         "master_restarted": broker_set.master_restarted,
         "imported": broker_set.imported,
         "repeated_refusals": repeats,

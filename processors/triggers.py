@@ -141,7 +141,7 @@ class ElectionTriggers:
         if attempt is not None and attempt.open:
             return True
         dear = FRUITLESS_EVERY_MS // 1000
-        members = (*broker_set.sync_state_set, *broker_set.remembered)
+        members = (*broker_set.sync_state_set, *broker_set.remembered, *broker_set.uncertain)
         cost = 1 if any(row.alive and row.broker_id in members for row in call.evidence) else dear
         return self._fruitless.take(
             call.broker_name, now_ms, rate_per_s=1, burst=FRUITLESS_AT_ONCE * dear, cost=cost

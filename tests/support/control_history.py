@@ -15,6 +15,7 @@ from events.commands import (
     CleanBrokerData,
     ClusterFormed,
     Command,
+    DoubtBrokerSet,
     ElectMaster,
     ImportBrokerSet,
     RegisterBroker,
@@ -115,6 +116,10 @@ class History:
         return self.do(
             ClaimLeadership(self.envelope(), expected_term, controller_id, "n1:9878", "0.1.0")
         )
+
+    def doubt(self, lifted: int = 1000, broker_name: str = NAME) -> Outcome:
+        """The log may have lost decisions about the set."""
+        return self.do(DoubtBrokerSet(self.envelope(), broker_name, lifted))
 
     def setting(self, name: str, value: str) -> Outcome:
         """Change one setting."""

@@ -18,7 +18,7 @@ def broker_set(**changed: Any) -> dict[str, Any]:
     """Three replicas: a master, a slave in sync, and an id that nobody claimed."""
     return {
         "cluster": "regent", "tombstone": False, "next_broker_id": 4, "master": 1, "master_epoch": 4, "sync_state_set": [1, 2],
-        "sync_state_set_epoch": 9, "highest_epoch_seen": 4, "at_risk": False, "operator_needed": None, "imported": False, "unclean_members": [], "remembered": [], "master_restarted": False,
+        "sync_state_set_epoch": 9, "highest_epoch_seen": 4, "at_risk": False, "operator_needed": None, "imported": False, "unclean_members": [], "remembered": [], "uncertain": [], "master_restarted": False,
         "repeated_refusals": [{"code": 2003, "refusal": "INVALID_REPLICAS", "count": 17, "last_ms": 1_700_000_000_000}],
         "replicas": [replica(1), replica(2), replica(3, registered=False, alive=False, reason="never_seen", silent_ms=-1)],
         **changed,

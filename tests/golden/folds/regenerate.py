@@ -144,6 +144,7 @@ def tell_third(story: Story) -> None:
     h.apply_id(4), h.apply_id(5), h.register(4, min_in_sync=3), h.register(5, min_in_sync=3)
     h.elect(4, seen(5, epoch=7, offset=9), seen(4, epoch=-1, offset=0))
     story.note("a set begins anew with its longest log")
+    _doubts(story)
 
 
 def _tell(story: Story) -> None:
@@ -286,6 +287,23 @@ def _imports(story: Story) -> None:
     h.clean(None, living=True)
     h.import_set(1, 2, master_epoch=9), h.import_set(6, 7, next_broker_id=8, master_epoch=90, sync_state_set_epoch=90)
     story.note("a tombstone is not undercut")
+
+
+def _doubts(story: Story) -> None:
+    h = story.history
+    h.doubt(broker_name="broker-z"), h.doubt(0), h.doubt(1001)
+    story.note("a doubt about nobody, one that lifts nothing, and one that lifts too much")
+    h.alter((4, 5), seen(5), seen(4))
+    h.doubt()
+    epoch = h.set.master_epoch
+    four, five = seen(4, epoch=8, offset=20), seen(5, epoch=8, offset=30)
+    h.elect(-1, five), h.alter((4, 5), four, five, master_epoch=8), h.register(4, "w4", last_epoch=8, end_offset=20)
+    story.note("a set that is doubted waits for all its replicas, whoever leads according to himself")
+    h.elect(-1, seen(4, incarnation="w4", epoch=8, offset=20), five)
+    story.note(f"all are there, above epoch {epoch}: the longest leads without risk")
+    h.doubt(5), h.register(4, "x4", clean=False, last_epoch=8, end_offset=10)
+    h.elect(-1, seen(4, incarnation="x4", epoch=8, offset=10), five)
+    story.note("one may have lost something: at risk")
 
 
 def _told_apart(story: Story) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from events.changes import CHANGES, BrokerSetImported, MasterAtRisk, MembersRemembered, MinimumTold, PositionsShown, SyncStateSetAltered
+from events.changes import CHANGES, BrokerSetImported, MasterAtRisk, MembersRemembered, MinimumTold, PositionsShown, SetDoubted, SyncStateSetAltered
 from events.codec import decode, encode
 from events.commands import COMMANDS
 from events.outcomes import LABEL_REMEMBERED, LABELS
@@ -21,6 +21,7 @@ TOLD = ("rules 1", "rules 2", "upgrade", "rules 3")
 REFUSALS = {refusal.name for refusal in Refusal}
 OF_IMPORTS = {"IMPORT_UNKNOWN", "IMPORT_INVALID", "IMPORT_CONFLICT"}
 OF_MEMORY = {MembersRemembered, MinimumTold, PositionsShown}
+OF_DOUBTS = {"DOUBT_INVALID"}
 KINDS = {cls.__name__ for cls in COMMANDS}
 
 
@@ -57,8 +58,8 @@ def test_the_state_at_the_end_is_what_it_was(story):
 @pytest.mark.parametrize(
     ("story", "no_kinds", "no_changes", "no_refusals"),
     [
-        ("", {"ImportBrokerSet"}, {MasterAtRisk, BrokerSetImported, *OF_MEMORY}, OF_IMPORTS),
-        ("-2", set(), OF_MEMORY, {"IMPORT_UNKNOWN"}),
+        ("", {"ImportBrokerSet", "DoubtBrokerSet"}, {MasterAtRisk, BrokerSetImported, SetDoubted, *OF_MEMORY}, OF_IMPORTS | OF_DOUBTS),
+        ("-2", {"DoubtBrokerSet"}, {SetDoubted, *OF_MEMORY}, {"IMPORT_UNKNOWN"} | OF_DOUBTS),
     ],
     ids=TOLD[:2],
 )
@@ -84,13 +85,13 @@ def test_the_upgrade_happens_in_the_middle():
 
 def test_the_third_history_remembers_waits_and_compares():
     outcomes = outcomes_of("-3")
-    assert OF_MEMORY <= {type(change) for outcome in outcomes for change in outcome.changes}
+    assert {SetDoubted, *OF_MEMORY} <= {type(change) for outcome in outcomes for change in outcome.changes}
     labels = {label for outcome in outcomes for label in outcome.labels}
     assert {LABEL_REMEMBERED, "AT_RISK"} <= labels
     assert "WAITING" in {row.verdict for outcome in outcomes for row in outcome.candidates}
     reasons = {c.reason for o in outcomes for c in o.changes if isinstance(c, SyncStateSetAltered)}
     assert {"LOSS_PROVEN", "WENT_BACK"} <= reasons
-    assert {"UNKNOWN_SCHEMA", "INVALID_FINGERPRINTS", "CLEAN_IS_ALIVE", "INVALID_REGISTRATION"} <= {
+    assert {"UNKNOWN_SCHEMA", "INVALID_FINGERPRINTS", "CLEAN_IS_ALIVE", "INVALID_REGISTRATION", *OF_DOUBTS} <= {
         outcome.refusal for outcome in outcomes
     }
 

@@ -36,6 +36,7 @@ def test_all_sets_are_a_line_each() -> None:
         ({"master_restarted": True}, "master restarted, election due"),
         ({"unclean_members": [2]}, "unclean members 2"),
         ({"remembered": [1]}, "may be elected too, holding everything: 1"),
+        ({"uncertain": [1, 2]}, "the log lost decisions about it, all have to report what they hold: 1,2"),
         ({"tombstone": True}, "cleaned away"),
     ],
 )

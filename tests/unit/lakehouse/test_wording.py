@@ -15,6 +15,7 @@ from events.changes import (
     MinimumTold,
     PositionsShown,
     RulesActivated,
+    SetDoubted,
     SettingsChanged,
     SyncStateSetAltered,
 )
@@ -35,6 +36,7 @@ LINES = [
     (MembersRemembered("b", (1,), (1, 2)), "remembered: {1} may be elected too; ever members {1,2}"),
     (MinimumTold("b", 2, 3), "broker 2 acknowledges with 3 members or more"),
     (PositionsShown("b", (MemberPosition(2, 3, 700),)), "shown to hold: 2 epoch 3 to 700"),
+    (SetDoubted("b", (1, 2), 1_005, 9, 1_005), "uncertain: {1,2} have to report what they hold, epoch 1005 has no master"),
     (
         BrokerSetImported("b", "c", 4, (ImportedReplica(1, "h:1"),), 1, 5, (1,), 8, 5, "h:9878"),
         "imported from h:9878: replicas {1}, master 1 in epoch 5, set {1} epoch 8, next id 4",

@@ -56,9 +56,9 @@ def test_a_set_has_all_its_fields_in_declared_order():
         '["c","b",2,[[1,"h:1","co\\"de",null,null,true,false,false,-1,-1]],'
         "null,0,[],0,0,false,false,[],false]"
     )
-    later = ("at_risk", "imported", "remembered", "former", "minimums", "positions")
-    assert BrokerSet.__struct_fields__[-6:] == later
-    assert len(json.loads(set_text(broker_set))) == len(BrokerSet.__struct_fields__) - 6
+    later = ("at_risk", "imported", "remembered", "former", "minimums", "positions", "uncertain")
+    assert BrokerSet.__struct_fields__[-7:] == later
+    assert len(json.loads(set_text(broker_set))) == len(BrokerSet.__struct_fields__) - 7
 
 
 def test_what_rules_2_added_stands_there_only_when_it_is_so():

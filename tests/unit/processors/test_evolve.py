@@ -17,6 +17,7 @@ from events.changes import (
     MembersRemembered,
     MinimumTold,
     PositionsShown,
+    SetDoubted,
     RulesActivated,
     SettingsChanged,
     SyncStateSetAltered,
@@ -38,6 +39,7 @@ IMPORTED = BrokerSetImported(
 )
 SHOWN = (MemberPosition(1, 4, 5),)
 OF_MEMORY = (MembersRemembered("b", (1,), (1,)), MinimumTold("b", 1, 2), PositionsShown("b", SHOWN))
+DOUBTED = SetDoubted("b", (1,), 1_006, 1_002, 1_006)
 OF_THE_CLUSTER = (
     ClusterStarted("c1", 1, {"a": "1"}, ("f",)),
     LeadershipClaimed(1, "n0", "h:1", "r"),
@@ -120,7 +122,7 @@ def test_an_imported_set_stands_as_it_was_told():
 
 
 def test_every_kind_of_change_is_covered_here():
-    told = (IMPORTED, *OF_A_SET, *OF_MEMORY, *OF_THE_CLUSTER)
+    told = (IMPORTED, *OF_A_SET, *OF_MEMORY, DOUBTED, *OF_THE_CLUSTER)
     assert {type(change) for change in told} == set(CHANGES)
 
 
@@ -139,3 +141,20 @@ def test_the_minimum_of_a_set_is_that_of_its_master():
     assert after(APPLIED, REGISTERED, *OF_MEMORY, ELECTED).sets["b"].min_in_sync() == 2
     untold = MinimumTold("b", 1, 1)
     assert after(APPLIED, REGISTERED, *OF_MEMORY, untold, ELECTED).sets["b"].minimums == ()
+
+
+def test_a_set_that_is_doubted_has_nobody_and_forgets_it_with_the_next_master():
+    doubted = after(APPLIED, REGISTERED, ELECTED, *OF_MEMORY, DOUBTED).sets["b"]
+    assert (doubted.master_broker_id, doubted.master_epoch, doubted.highest_epoch_seen) == (None, 1_006, 1_006)
+    assert (doubted.sync_state_set, doubted.sync_state_set_epoch) == ((), 1_002)
+    assert (doubted.remembered, doubted.former, doubted.uncertain) == ((), (1,), (1,))
+    assert doubted.replicas[0].clean and doubted.has_had_master and doubted.minimums == ((1, 2),)
+    for change in (REGISTERED, ALTERED):
+        assert evolve(after(APPLIED, REGISTERED, ELECTED, DOUBTED), change).sets["b"].uncertain == (1,)
+    for change in (ELECTED, CLEANED):
+        assert evolve(after(APPLIED, REGISTERED, ELECTED, DOUBTED), change).sets["b"].uncertain == ()
+
+
+def test_a_set_of_which_nobody_registered_yet_begins_as_ever_above_all_epochs():
+    doubted = after(APPLIED, DOUBTED).sets["b"]
+    assert not doubted.has_had_master and doubted.highest_epoch_seen == 1_006

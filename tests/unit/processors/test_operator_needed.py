@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 
+from events.codec import encode
+from events.commands import DoubtBrokerSet
+from processors.decide_doubt import LIFTED_BY
 from processors.operator_needed import OperatorNeeded, operator_needed
 from tests.support.controller_rig import SET, Rig
 
@@ -64,3 +67,17 @@ def test_status_and_figures_tell_it() -> None:
     answer = rig.request(19002)
     assert answer is not None
     assert json.loads(answer.body)["sets"][SET]["operator_needed"]["reason"] == "none of replicas 1,2,3 is alive"
+
+
+def test_an_uncertain_set_waits_for_whoever_has_not_reported() -> None:
+    rig = only(Rig().lead().three(), 1, 2)
+    command = DoubtBrokerSet(rig.core._context.envelope(bytes(15) + b"d", "test"), SET, LIFTED_BY)
+    rig.log.records.append(encode(command))
+    rig.catch_up()
+    for broker in (1, 2):
+        told = {"brokerAddr": f"b{broker}:10911", "brokerId": str(broker), "regentIncarnation": f"life-{broker}", "epoch": "1"}
+        seen = {"regentEpochSeen": str(rig.state.sets[SET].master_epoch), "clusterName": "C", "brokerName": SET}
+        rig.request(904, told | seen, conn=broker)
+    found = needed(rig)
+    assert found is not None and found.reason == "the log lost its newest decisions, and replica 3 did not come back"
+    assert "start replica 3 with its own data" in found.way_out and "regent controller elect a" in found.way_out

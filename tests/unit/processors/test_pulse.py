@@ -1,7 +1,16 @@
 """One replica as it is heard, and imported masters that have not arrived."""
 
 from processors.liveness import Heartbeat, Liveness
-from processors.pulse import ARRIVAL_MS, REASON_AWAITED, REASON_EXPIRED, REASON_HEARTBEAT, REASON_NEVER_SEEN, REASON_REFUSED, Pulse
+from processors.pulse import (
+    ARRIVAL_MS,
+    REASON_AWAITED,
+    REASON_EXPIRED,
+    REASON_HEARTBEAT,
+    REASON_NEVER_SEEN,
+    REASON_NOT_FENCED,
+    REASON_REFUSED,
+    Pulse,
+)
 from processors.state import BrokerSet, Replica
 
 REPLICAS = (Replica(1, "h1:1", "", is_registered=True), Replica(2, "h2:1", "", is_registered=True))
@@ -51,3 +60,20 @@ def test_a_master_that_has_arrived_is_like_any_other() -> None:
     assert liveness.reason_of(IMPORTED, MASTER, 1) == REASON_HEARTBEAT
     assert liveness.awaited(IMPORTED, 1) is None
     assert liveness.reason_of(IMPORTED, MASTER, 1_000_001) == REASON_EXPIRED
+
+
+def test_a_replica_of_an_uncertain_set_counts_once_it_has_heard_of_the_epoch_without_a_master() -> None:
+    one, java = (Replica(i, f"h{i}:1", "", incarnation=life, is_regent=life is not None, is_registered=True) for i, life in ((1, "x"), (2, None)))
+    uncertain = BrokerSet("c", "b", 3, (one, java), None, 1_005, (), 9, 1_005, has_had_master=True, uncertain=(1, 2))
+    liveness = Liveness()
+    for seen, reason in ((5, REASON_NOT_FENCED), (1_004, REASON_NOT_FENCED), (1_005, REASON_HEARTBEAT)):
+        liveness.heard(Heartbeat(("c", "b", 1), "h1:1", incarnation="x", epoch_seen=seen), 7, 0)
+        for asked in (None, 1):
+            row = liveness.evidence(uncertain, 0, asked)[0]
+            assert (row.reason, row.alive) == (reason, reason == REASON_HEARTBEAT), "also when it asks itself"
+    assert liveness.reason_of(OURS, one, 0) == REASON_HEARTBEAT
+    liveness.heard(Heartbeat(("c", "b", 1), "h1:1", incarnation="y"), 7, 0)
+    later = BrokerSet("c", "b", 3, (Replica(1, "h1:1", "", incarnation="y", is_regent=True, is_registered=True),), None, 1, uncertain=(1,))
+    assert liveness.reason_of(later, later.replicas[0], 0) == REASON_NOT_FENCED, "another start has heard nothing yet"
+    liveness.heard(Heartbeat(("c", "b", 2), "h2:1"), 8, 0)
+    assert liveness.reason_of(uncertain, java, 0) == REASON_HEARTBEAT, "a Java broker tells nothing of it"
