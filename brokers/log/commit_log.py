@@ -72,6 +72,11 @@ class CommitLog:
         """Start offsets of the files on disk, ascending."""
         return tuple(self._starts)
 
+    @property
+    def file_paths(self) -> dict[int, Path]:
+        """The files on disk by their start offsets."""
+        return {segment.start: segment.path for segment in self._segments}
+
     def set_recovered_end(self, end: int, flushed: int = 0) -> int:
         """After recovery: the log ends at `end` and is known to be durable up to `flushed`. Wipes what lies behind.
 

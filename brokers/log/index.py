@@ -14,10 +14,11 @@ import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
+from itertools import islice
 from pathlib import Path
 
 from brokers.log.commit_log import CommitLog
-from brokers.log.index_file import Header, IndexFile
+from brokers.log.index_file import Chain, Header, IndexFile
 from brokers.log.index_keys import key_hash, keys_of_records
 from brokers.log.records import Record
 
@@ -26,8 +27,37 @@ ENTRIES_MAX_DEFAULT = 20_000_000
 NAME_DIGITS = 17
 # So many messages are indexed in one go: half the price of doing it a few at a time.
 TOGETHER = 256
+# Nobody is to wait for one who asks for the old ones of a key that all have: entries read, in all files together.
+STEPS_MAX = 10_000
+FILES_SEARCHED_MAX = 64
 
 _log = logging.getLogger(__name__)
+
+
+class KeySearch:
+    """Offsets of messages that may have a key, newest first. To be gone through once, on any thread; holds descriptors until
+    then, or until `close`."""
+
+    def __init__(self, wanted: int, begin_ms: int, end_ms: int) -> None:
+        self._wanted, self._begin_ms, self._end_ms = wanted, begin_ms, end_ms
+        self.chains: list[Chain] = []
+
+    def __iter__(self) -> Iterator[int]:
+        seen: set[int] = set()
+        left = STEPS_MAX
+        try:
+            for chain in self.chains:
+                for offset in islice(chain.walk(self._wanted, self._begin_ms, self._end_ms), left):
+                    left -= 1
+                    if offset is not None and offset not in seen:
+                        seen.add(offset)
+                        yield offset
+        finally:
+            self.close()
+
+    def close(self) -> None:
+        while self.chains:
+            os.close(self.chains.pop().fd)
 
 
 class MessageIndex:
@@ -171,16 +201,23 @@ class MessageIndex:
 
     # -- asking
 
-    def find(self, topic: str, key: str, begin_ms: int, end_ms: int) -> Iterator[int]:
-        """Log offsets of messages that may have the key, newest first; who reads them has to look."""
+    def find(self, topic: str, key: str, begin_ms: int, end_ms: int) -> "KeySearch":
+        """Log offsets of messages that may have the key, newest first; who reads them has to look. OSError.
+
+        Of files that tell only of other times nothing is read.
+        """
         self.settle()
         wanted = key_hash(topic, key.encode("utf-8", "surrogateescape"))
-        seen: set[int] = set()
-        for file in reversed(self._files):
-            for offset in file.find(wanted, begin_ms, end_ms):
-                if offset not in seen:
-                    seen.add(offset)
-                    yield offset
+        search = KeySearch(wanted, begin_ms, end_ms)
+        try:
+            for file in reversed(self._files):
+                header = file.header
+                if header.begin_ms <= end_ms and header.end_ms + 1000 > begin_ms and len(search.chains) < FILES_SEARCHED_MAX:
+                    search.chains.append(file.chain(wanted))
+        except OSError:
+            search.close()
+            raise
+        return search
 
     # -- durability
 

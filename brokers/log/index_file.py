@@ -28,7 +28,6 @@ PAGE_SHIFT = 10
 PAGE_SLOTS = 1 << PAGE_SHIFT
 PAGES_AT_ONCE = 64
 SECONDS_MAX = 0x7FFFFFFF
-STEPS_MAX = 10_000
 
 _HEADER = struct.Struct(">qqqqii")
 _ENTRY = struct.Struct(">iqii")
@@ -45,6 +44,37 @@ class Header(NamedTuple):
     end_offset: int = 0
     used_slots: int = 0
     next_entry: int = 1
+
+
+Row = tuple[int, int, int, int]
+"""An entry: hash of the key, log offset, seconds since the file's first message, the entry before it in its slot."""
+
+
+class Chain(NamedTuple):
+    """Where to read the entries of one slot, on any thread."""
+
+    fd: int
+    entries_at: int
+    header: Header
+    number: int
+
+    def walk(self, key_hash: int, begin_ms: int, end_ms: int) -> Iterator[int | None]:
+        """Log offsets of messages with that hash, newest first, one second too many rather than too few; None for each entry
+        that is another's."""
+        number = self.number
+        while 0 < number < self.header.next_entry:
+            found, offset, seconds, before = _row(self.fd, self.entries_at, number)
+            stored_ms = self.header.begin_ms + seconds * 1000
+            fits = found == key_hash and begin_ms - 1000 < stored_ms <= end_ms
+            yield offset if fits else None
+            if stored_ms + 1000 < begin_ms or before >= number:
+                return
+            number = before
+
+
+def _row(fd: int, entries_at: int, number: int) -> Row:
+    data = os.pread(fd, ENTRY_BYTES, entries_at + number * ENTRY_BYTES)
+    return _ENTRY.unpack(data.ljust(ENTRY_BYTES, b"\0"))
 
 
 class IndexFile:
@@ -181,30 +211,17 @@ class IndexFile:
 
     # -- reading
 
-    def _entry(self, number: int) -> tuple[int, int, int, int]:
-        data = os.pread(self._fd, ENTRY_BYTES, self._entries_at + number * ENTRY_BYTES)
-        return _ENTRY.unpack(data.ljust(ENTRY_BYTES, b"\0"))
+    def _entry(self, number: int) -> Row:
+        return _row(self._fd, self._entries_at, number)
 
-    def find(self, key_hash: int, begin_ms: int, end_ms: int) -> Iterator[int]:
-        """Log offsets of messages with that hash, newest first, one second too many rather than too few.
-
-        Gives up after STEPS_MAX entries: nobody is to wait for one who asks for the old ones of a key that all have.
-        """
+    def chain(self, key_hash: int) -> "Chain":
+        """The entries of the slot of a hash as they are now, newest first, with a descriptor of its own. OSError."""
         slot, slots = key_hash % self._slot_count, self._slots
         if slots is not None:
             number = slots[slot]
         else:
             (number,) = _SLOT.unpack(os.pread(self._fd, SLOT_BYTES, HEADER_BYTES + slot * SLOT_BYTES))
-        for _ in range(STEPS_MAX):
-            if not 0 < number < self.header.next_entry:
-                return
-            found, offset, seconds, before = self._entry(number)
-            stored_ms = self.header.begin_ms + seconds * 1000
-            if found == key_hash and begin_ms - 1000 < stored_ms <= end_ms:
-                yield offset
-            if stored_ms + 1000 < begin_ms or before >= number:
-                return
-            number = before
+        return Chain(os.dup(self._fd), self._entries_at, self.header, number)
 
     def close(self) -> None:
         """Flushes nothing."""

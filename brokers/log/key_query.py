@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from itertools import islice
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
-from brokers.log.commit_log import CommitLog, store_ms_of
+from brokers.log.commit_log import store_ms_of
 from brokers.log.index_keys import keys_of
 from brokers.log.integrity import RECORD_BYTES_MAX, BadRecord, Place, problem
 from brokers.log.records import MAGIC_V1, MAGIC_V2, MESSAGE_BYTES_MIN, read_record, size_and_magic
@@ -26,7 +26,13 @@ class Found(NamedTuple):
     refused: list[BadRecord]
 
 
-def message_at(log: CommitLog, offset: int, readable_end: int) -> bytes | BadRecord | None:
+class Readable(Protocol):
+    """A log, or what was taken of it to be read on another thread."""
+
+    def read(self, offset: int, max_bytes: int) -> bytes: ...
+
+
+def message_at(log: Readable, offset: int, readable_end: int) -> bytes | BadRecord | None:
     """The message that begins at `offset` and ends at or below `readable_end`; None when none begins there."""
     try:
         head = log.read(offset, MESSAGE_BYTES_MIN)
@@ -44,7 +50,7 @@ def message_at(log: CommitLog, offset: int, readable_end: int) -> bytes | BadRec
 
 
 def messages_with_key(
-    log: CommitLog, candidates: Iterable[int], topic: str, key: str, limit: int, begin_ms: int, end_ms: int, readable_end: int
+    log: Readable, candidates: Iterable[int], topic: str, key: str, limit: int, begin_ms: int, end_ms: int, readable_end: int
 ) -> Found:
     """Up to `limit` messages of a topic with a key, stored between two times (ms), in the order of `candidates`."""
     wanted = key.encode("utf-8", "surrogateescape")

@@ -17,6 +17,40 @@ SECTOR_BYTES = 4096
 SideRead = Callable[[], bytes]
 
 
+class SideLog:
+    """The log as it is now, to be read on another thread: opens its files by their names, one at a time."""
+
+    def __init__(self, log: CommitLog) -> None:
+        """Made on the log's thread."""
+        self._paths, self._file_bytes = log.file_paths, log.file_bytes
+        self._min_offset, self._end_offset = log.min_offset, log.end_offset
+        self._fd, self._start = -1, -1
+
+    def read(self, offset: int, max_bytes: int) -> bytes:
+        """As `CommitLog.read`. Empty too where the file is gone meanwhile. OSError."""
+        if not self._min_offset <= offset < self._end_offset:
+            return b""
+        position = offset % self._file_bytes
+        count = min(max_bytes, self._file_bytes - position, self._end_offset - offset)
+        return os.pread(self._fd, count, position) if self._open(offset - position) else b""
+
+    def _open(self, start: int) -> bool:
+        if start != self._start:
+            self.close()
+            try:
+                self._fd = os.open(self._paths[start], os.O_RDONLY | os.O_CLOEXEC)
+            except (FileNotFoundError, KeyError):
+                return False
+            self._start = start
+        return True
+
+    def close(self) -> None:
+        """Harmless when nothing is open."""
+        fd, self._fd, self._start = self._fd, -1, -1
+        if fd >= 0:
+            os.close(fd)
+
+
 def side_read(log: CommitLog, offset: int, count: int) -> SideRead:
     """A read of up to `count` bytes at `offset`, ending with the file. Taken on the log's thread."""
     return _side_read(log, offset, count, os.pread)

@@ -167,3 +167,4 @@ class ClientService:
         finally:
             self._follower.close()
             self.pulls.cold_reads.close()
+            self._queries.reads.close()

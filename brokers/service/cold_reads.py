@@ -6,30 +6,38 @@ Responsible for: that they take a few threads and no more, and end with the brok
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
 
 from brokers.log.cold_query import ColdRead
 from brokers.log.query import GetResult
 
 THREADS = 2
 
+Result = TypeVar("Result")
+
 
 class ColdReads:
     """What waits for a free thread waits here, while everything in memory is served."""
 
-    def __init__(self) -> None:
-        self._pool = ThreadPoolExecutor(THREADS, thread_name_prefix="cold-read")
+    def __init__(self, threads: int = THREADS) -> None:
+        self._pool = ThreadPoolExecutor(threads, thread_name_prefix="cold-read")
         self.done = 0
 
     async def read(self, cold: ColdRead) -> GetResult:
         """The messages of a cold read."""
         try:
-            fetched = await asyncio.get_running_loop().run_in_executor(self._pool, cold.fetch)
+            fetched = await self.run(cold.fetch)
         except RuntimeError:  # the broker stops
             cold.close()
             raise
         self.done += 1
         return cold.answer(fetched)
+
+    async def run(self, work: Callable[[], Result]) -> Result:
+        """What `work` gives. RuntimeError when the broker stops."""
+        return await asyncio.get_running_loop().run_in_executor(self._pool, work)
 
     def close(self) -> None:
         """No more reads; those under way end by themselves."""

@@ -5,18 +5,22 @@ Responsible for: these answers. Refuses to know: how keys are kept, what a damag
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 
+from brokers.log.index_file import Header
 from brokers.log.integrity import RECORD_BYTES_MAX, BadRecord
 from brokers.log.key_query import Found, message_at, messages_with_key
+from brokers.log.side_reader import SideLog
 from brokers.log.store import MessageStore
 from brokers.remoting.codes import RequestCode, ResponseCode
 from brokers.remoting.command import RemotingCommand
-from brokers.remoting.connection import Connection
-from brokers.service.request_fields import flag, number, reading_fields, text
+from brokers.remoting.connection import Handler
+from brokers.service.cold_reads import ColdReads
+from brokers.service.request_fields import BadField, flag, number, reading_fields, text
 
 MESSAGES_MAX = 64
 MESSAGES_BY_UNIQUE_KEY = 32
+UNDER_WAY_MAX = 32
 
 
 class QueryRequests:
@@ -24,13 +28,21 @@ class QueryRequests:
 
     def __init__(self, store: MessageStore, refused: Callable[[BadRecord, str], object]) -> None:
         self._store, self._refused = store, refused
-        self.handlers: Mapping[int, Callable[[Connection, RemotingCommand], RemotingCommand]] = {
-            RequestCode.QUERY_MESSAGE: reading_fields(self._query),
+        self.reads = ColdReads(threads=1)
+        self._under_way = 0
+        self.handlers: Mapping[int, Handler] = {
+            RequestCode.QUERY_MESSAGE: self._query,
             RequestCode.VIEW_MESSAGE_BY_ID: reading_fields(self._view),
             RequestCode.REGENT_READ_LOG: reading_fields(self._read_log),
         }
 
-    def _query(self, request: RemotingCommand) -> RemotingCommand:
+    def _query(self, _connection: object, request: RemotingCommand) -> RemotingCommand | Awaitable[RemotingCommand]:
+        try:
+            return self._begin(request)
+        except BadField as error:
+            return request.reply(ResponseCode.SYSTEM_ERROR, remark=str(error))
+
+    def _begin(self, request: RemotingCommand) -> RemotingCommand | Awaitable[RemotingCommand]:
         ext, store = request.ext, self._store
         topic, key, limit = text(ext, "topic"), text(ext, "key"), min(number(ext, "maxNum"), MESSAGES_MAX)
         begin_ms, end_ms = number(ext, "beginTimestamp"), number(ext, "endTimestamp")
@@ -38,10 +50,33 @@ class QueryRequests:
             limit = MESSAGES_BY_UNIQUE_KEY
         if store.index is None:
             return request.reply(ResponseCode.QUERY_NOT_FOUND, remark="this broker keeps no index of keys")
-        candidates = store.index.find(topic, key, begin_ms, end_ms)
-        found = messages_with_key(store.log, candidates, topic, key, limit, begin_ms, end_ms, store.dispatched_offset)
+        if self._under_way >= UNDER_WAY_MAX:
+            return request.reply(ResponseCode.SYSTEM_BUSY, remark=f"{UNDER_WAY_MAX} queries by key are under way")
+        try:
+            candidates = store.index.find(topic, key, begin_ms, end_ms)
+        except OSError as error:
+            return request.reply(ResponseCode.SYSTEM_ERROR, remark=f"the index cannot be read: {error.strerror or error}")
+        log, readable_end = SideLog(store.log), store.dispatched_offset
+
+        def read() -> Found:
+            try:
+                return messages_with_key(log, candidates, topic, key, limit, begin_ms, end_ms, readable_end)
+            finally:
+                log.close()
+                candidates.close()
+
+        return self._beside(request, read, store.index.newest)
+
+    async def _beside(self, request: RemotingCommand, read: Callable[[], Found], newest: Header) -> RemotingCommand:
+        """Old messages come from the disk: meanwhile everybody else is served."""
+        self._under_way += 1
+        try:
+            found = await self.reads.run(read)
+        except OSError as error:
+            return request.reply(ResponseCode.SYSTEM_ERROR, remark=f"the index cannot be read: {error.strerror or error}")
+        finally:
+            self._under_way -= 1
         self._tell(found)
-        newest = store.index.newest
         answer = {"indexLastUpdateTimestamp": str(newest.end_ms), "indexLastUpdatePhyoffset": str(newest.end_offset)}
         if not found.messages:
             remark = "can not find message, maybe time range not correct"

@@ -6,10 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from brokers.log import index as index_module
 from brokers.log.index import TOGETHER, MessageIndex, open_index
 from brokers.log.index_file import Header
 from brokers.log.properties import encode_properties
 from brokers.log.records import Record
+from tests.support.descriptors import open_count
 from tests.unit.brokers.log.log_samples import NOW_MS, message, small_store
 
 SIZE = 100
@@ -194,3 +196,34 @@ def test_a_folder_that_cannot_be_used_costs_only_the_index(tmp_path: Path) -> No
     store.put(message(), NOW_MS)
     store.dispatch_to(store.log_end)
     assert store.queue_bounds("T", 0) == (0, 1)
+
+
+def popular(root: Path, files: int) -> MessageIndex:
+    """Ten messages a second and a file, all with one key."""
+    index, at = MessageIndex(root, lambda: 0, slots=1000, entries_max=11), 0
+    for number in range(10 * files):
+        index.put(at, [Record(at, 100, "T", 0, number, 0, NOW_MS + 60_000 * (number // 10) + number, 0, b"KEYS\x01k\x02")], at + 100)
+        at += 100
+    index.settle()
+    return index
+
+
+def test_a_search_reads_no_file_of_another_time_and_not_too_much_of_all_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    index, before = popular(tmp_path, 30), open_count()
+    search = index.find("T", "k", NOW_MS + 60_000 * 7, NOW_MS + 60_000 * 8 - 1)
+    assert len(search.chains) == 1 and list(search) == [100 * number for number in range(79, 69, -1)]
+    monkeypatch.setattr(index_module, "STEPS_MAX", 25)
+    assert list(index.find("T", "k", 0, 1 << 60)) == [100 * number for number in range(299, 274, -1)]
+    assert list(index.find("T", "k", 0, 1)) == [] and open_count() == before
+    index.find("T", "k", 0, 1 << 60).close()
+    assert open_count() == before
+    index.close(flush=False)
+
+
+def test_a_search_goes_on_when_files_are_deleted_meanwhile(tmp_path: Path) -> None:
+    index = popular(tmp_path, 3)
+    search = iter(index.find("T", "k", 0, 1 << 60))
+    assert next(search) == 2900
+    index.cut(0)
+    assert list(search) == [100 * number for number in range(28, -1, -1)]
+    index.close(flush=False)
