@@ -54,7 +54,7 @@ class ClientService:
         self.pulls = PullService(store, tables, self.groups, clock, soon, repairs, lambda: roles.serves(writes=True))
         self._queries = QueryRequests(store, (lambda bad, found_by: None) if repairs is None else repairs.wanted)
         self.sends = make_sends(not_serving=self._not_serving, create_topic=changes.on_first_send, unheld_topics=changes.unheld)
-        self._offsets = OffsetRequests(store, tables, clock)
+        self._offsets = OffsetRequests(store, tables, clock, roles, shared.held, self.groups)
         self._topics = TopicRequests(tables, changes, shared.groups)
         changes.found(store.queue_ids())
         self._kept = KeptRequests(tables.kept, store, clock)
@@ -84,6 +84,7 @@ class ClientService:
             RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG: self._topics.dump_groups,
             RequestCode.GET_ALL_CONSUMER_OFFSET: self._offsets.dump,
             RequestCode.REGENT_PUSH_TOPICS: self._forwarder.of_replicas(self._topics.take_over),
+            RequestCode.REGENT_PUSH_STARTS: self._forwarder.of_replicas(self._offsets.take_starts),
             RequestCode.REGENT_PUSH_GROUPS: self._forwarder.of_replicas(self._topics.take_groups),
         }
         table[RequestCode.REGENT_READ_LOG] = self._forwarder.of_replicas(table[RequestCode.REGENT_READ_LOG])
@@ -119,6 +120,7 @@ class ClientService:
         self._store.rebuild_queue_offsets()
         self._changes.mastership_begins()
         self.pulls.mastership_begins()
+        self._tables.offsets.mastership_began()
         self._tables.topics.mastership_began(master_epoch, self._clock.wall_ms())
 
     def mastership_over(self) -> None:

@@ -1,4 +1,4 @@
-"""Serving offsets on the master: 14, 15, 29, 30, 31, 32, 43 (`broker-wire-and-storage.md` 4.6).
+"""Serving offsets on the master: 14, 15, 29, 30, 31, 32, 43, and 19014 on a slave (`broker-wire-and-storage.md` 4.6).
 
 Responsible for: these answers. Refuses to know: who is master, when offsets are written to disk.
 """
@@ -8,12 +8,18 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from brokers.log.store import MessageStore
+from brokers.remoting import fastjson
 from brokers.remoting.codes import RequestCode, ResponseCode
 from brokers.remoting.command import RemotingCommand
-from brokers.remoting.connection import Connection
+from brokers.remoting.connection import Answer, Connection
 from brokers.service.clock import Clock
+from brokers.service.group_starts import GroupStarts
+from brokers.service.groups import ClientGroups
+from brokers.service.held_by_members import HeldByMembers
 from brokers.service.offset_copy import AFTER, LINE, MORE, UP_TO
+from brokers.service.offsets import ConsumerOffsets
 from brokers.service.request_fields import BadField, flag, number, reading_fields, text
+from brokers.service.role_view import RoleView
 from brokers.service.subscription_groups import group_refusal
 from brokers.service.table_files import TableFiles
 from brokers.service.table_pieces import whole_table
@@ -22,9 +28,12 @@ from brokers.service.table_pieces import whole_table
 class OffsetRequests:
     """Offsets of queues and of consumer groups."""
 
-    def __init__(self, store: MessageStore, tables: TableFiles, clock: Clock) -> None:
+    def __init__(
+        self, store: MessageStore, tables: TableFiles, clock: Clock, roles: RoleView, held: HeldByMembers, groups: ClientGroups
+    ) -> None:  # fmt: skip
         self._store, self._tables, self._clock = store, tables, clock
-        self.handlers: Mapping[int, Callable[[Connection, RemotingCommand], RemotingCommand]] = {
+        self._starts = GroupStarts(tables, roles, held, groups, self._first_place)
+        self.handlers: Mapping[int, Callable[[Connection, RemotingCommand], Answer]] = {
             RequestCode.QUERY_CONSUMER_OFFSET: reading_fields(self._query),
             RequestCode.UPDATE_CONSUMER_OFFSET: reading_fields(self._update),
             RequestCode.SEARCH_OFFSET_BY_TIMESTAMP: reading_fields(self._search),
@@ -38,27 +47,52 @@ class OffsetRequests:
         table, or a clear answer where a frame cannot hold it."""
         offsets = self._tables.offsets
         if AFTER not in request.ext:
-            return whole_table(request, offsets.text())
+            return whole_table(request, offsets.text(for_java=True))
         try:
             piece = offsets.piece(request.ext.get(LINE, ""), number(request.ext, AFTER))
         except BadField as error:
             return request.reply(ResponseCode.SYSTEM_ERROR, remark=str(error))
         return request.reply(ext={LINE: offsets.line, UP_TO: str(piece.up_to), MORE: str(piece.more).lower()}, body=piece.body)
 
-    def _query(self, request: RemotingCommand) -> RemotingCommand:
+    def take_starts(self, _connection: Connection, request: RemotingCommand) -> RemotingCommand:
+        """19014, from the master: this replica remembers where a group began to read."""
+        try:
+            table = ConsumerOffsets.from_wire(fastjson.loads(request.body, fastjson.TABLE_BYTES_MAX))
+            taken = self._starts.take_push(table, number(request.ext, "regentMasterEpoch"))
+        except (BadField, ValueError) as error:
+            return request.reply(ResponseCode.SYSTEM_ERROR, remark=str(error))
+        if not taken:
+            return request.reply(ResponseCode.SERVICE_NOT_AVAILABLE, remark="this replica follows a newer master, or leads")
+        return request.reply()
+
+    def _query(self, request: RemotingCommand) -> Answer:
         group, topic, queue_id = text(request.ext, "consumerGroup"), text(request.ext, "topic"), number(request.ext, "queueId")
         stored = self._tables.offsets.query(group, topic, queue_id)
         if stored is not None:
             return request.reply(ext={"offset": str(stored)})
+        not_found = request.reply(ResponseCode.QUERY_NOT_FOUND, remark="not found, the consumer group may be new")
+        if not flag(request.ext, "setZeroIfNotFound", default=True):
+            return not_found
         smallest, largest = self._store.queue_bounds(topic, queue_id)
-        # Groups new to a young topic start at its beginning: clients and their tests rely on this quirk.
-        if smallest <= 0 and flag(request.ext, "setZeroIfNotFound", default=True) and self._first_is_warm(topic, queue_id, largest):
-            return request.reply(ext={"offset": "0"})
-        return request.reply(ResponseCode.QUERY_NOT_FOUND, remark="not found, the consumer group may be new")
+        began = self._starts.before(group, topic, queue_id)
+        if began is not None:
+            return request.reply(ext={"offset": str(max(began, smallest))})
+        answer = request.reply(ext={"offset": "0"}) if self._begins_at_zero(smallest, largest) else not_found
+        return self._once_held(answer, group, topic) if self._starts.is_news(group, topic, queue_id) else answer
 
-    def _first_is_warm(self, topic: str, queue_id: int, largest: int) -> bool:
+    async def _once_held(self, answer: RemotingCommand, group: str, topic: str) -> RemotingCommand:
+        await self._starts.held(group, topic)
+        return answer
+
+    def _begins_at_zero(self, smallest: int, largest: int) -> bool:
+        """Groups new to a young topic start at its beginning: clients and their tests rely on this quirk."""
         # RocketMQ asks whether the first message is in memory; a queue without messages counts as such there too.
-        return largest == 0 or self._store.log_min == 0
+        return smallest <= 0 and (largest == 0 or self._store.log_min == 0)
+
+    def _first_place(self, topic: str, queue_id: int) -> int:
+        """Where a new group begins: at 0, or with CONSUME_FROM_LAST_OFFSET at the end."""
+        smallest, largest = self._store.queue_bounds(topic, queue_id)
+        return 0 if self._begins_at_zero(smallest, largest) else largest
 
     def _update(self, request: RemotingCommand) -> RemotingCommand:
         group, topic, queue_id = text(request.ext, "consumerGroup"), text(request.ext, "topic"), number(request.ext, "queueId")

@@ -1,7 +1,7 @@
 """Consumer offsets: how far each group has read each queue (`broker-wire-and-storage.md` 3.9, 4.6).
 
-Responsible for: the table, its version, its JSON as a whole and in pieces, what changed since. Refuses to know: files,
-sockets, clocks, what a queue holds.
+Responsible for: the table, where groups without an offset began (`group_starts`), its version, its JSON as a whole and in
+pieces, what changed since. Refuses to know: files, sockets, clocks, what a queue holds.
 
 Every change of an entry has a number, counted up for as long as the process lives. Who copies the table names the last
 number it has, and gets the entries that changed since: the first copy and every later one are the same question.
@@ -43,6 +43,8 @@ class ConsumerOffsets:
 
     def __init__(self, version: DataVersion | None = None) -> None:
         self._table: dict[str, dict[int, int]] = {}
+        self._starts: dict[str, dict[int, int]] = {}  # queues without an offset: where the group began
+        self._begun_here: set[tuple[str, int]] = set()  # those of this mastership
         self._bytes = 0
         self._changes = 0
         self._changed: dict[str, int] = {}  # key -> number of its last change, in their order
@@ -70,9 +72,50 @@ class ConsumerOffsets:
             self._bytes += fresh
         if queues.get(queue_id) != offset:
             queues[queue_id] = offset
+            if queue_id in self._starts.get(key, ()):
+                self._read(key)
             self._note(key)
             self.version = self.version.changed(wall_ms)
         return True
+
+    def begin(self, group: str, topic: str, places: Mapping[int, int]) -> bool:
+        """Note where a group begins to read queues, those that have no offset and no such note; False when nothing is new or
+        the table has no room."""
+        key = topic + SEPARATOR + group
+        noted = self._starts.get(key, {})
+        fresh = {queue: place for queue, place in places.items() if queue not in noted and queue not in self._table.get(key, {})}
+        room = self._bytes + _bytes_of(key, fresh) <= TABLE_BYTES_MAX and (noted or len(self._starts) < GROUP_TOPICS_MAX)
+        if not fresh or not room or group_refusal(group) or name_refusal(topic):
+            return False
+        self._hold(self._starts, key, {**noted, **fresh})
+        self._begun_here.update((key, queue) for queue in fresh)
+        self._note(key)
+        return True
+
+    def has_begun(self, group: str, topic: str, queue_id: int) -> bool:
+        return queue_id in self._starts.get(topic + SEPARATOR + group, {})
+
+    def start(self, group: str, topic: str, queue_id: int) -> int | None:
+        """Where the group began to read this queue under an earlier mastership, None when it did not."""
+        key = topic + SEPARATOR + group
+        return None if (key, queue_id) in self._begun_here else self._starts.get(key, {}).get(queue_id)
+
+    def mastership_began(self) -> None:
+        """What began until now, began earlier: its offsets may have been lost with the former master."""
+        self._begun_here.clear()
+
+    def _read(self, key: str) -> None:
+        """Queues of this entry have offsets now: where the group began in them is of no more use."""
+        if noted := self._starts.get(key):
+            self._begun_here.difference_update((key, queue) for queue in noted.keys() & self._table[key].keys())
+            self._hold(self._starts, key, {queue: place for queue, place in noted.items() if queue not in self._table[key]})
+
+    def _hold(self, table: dict[str, dict[int, int]], key: str, queues: dict[int, int]) -> None:
+        self._bytes += _bytes_of(key, queues) - _bytes_of(key, table.get(key, {}))
+        if queues:
+            table[key] = queues
+        else:
+            table.pop(key, None)
 
     def _note(self, key: str) -> None:
         self._changes += 1
@@ -87,20 +130,27 @@ class ConsumerOffsets:
         return None if queues is None else queues.get(queue_id)
 
     def remove_topic(self, topic: str) -> None:
-        for key in [key for key in self._table if key.partition(SEPARATOR)[0] == topic]:
-            self._bytes -= _bytes_of(key, self._table.pop(key))
+        for key in [key for key in (*self._table, *self._starts) if key.partition(SEPARATOR)[0] == topic]:
+            self._begun_here.difference_update([(key, queue) for queue in self._starts.get(key, {})])
+            self._hold(self._table, key, {})
+            self._hold(self._starts, key, {})
             self._changed.pop(key, None)
             self._texts.pop(key, None)
             self.dirty = True
 
     # -- copies ------------------------------------------------------------------------------------------------------
 
-    def text(self) -> bytes:
-        """`consumerOffset.json` and the body of 43; queue ids as quoted keys, which Java accepts. Only entries that changed
-        are written anew."""
+    def text(self, *, for_java: bool = False) -> bytes:
+        """`consumerOffset.json`, and for Java the body of 43; queue ids as quoted keys, which Java accepts. Only entries that
+        changed are written anew."""
         for key in self._table.keys() - self._texts.keys():
             self._text(key)
-        return self._document(self._texts.values())
+        return self._document(self._texts.values(), () if for_java else self._starts)
+
+    def starts_text(self, group: str, topic: str) -> bytes:
+        """Where this group began to read that topic, and no offset: the body of 19014."""
+        key = topic + SEPARATOR + group
+        return self._document((), (key,) if key in self._starts else ())
 
     def piece(self, line: str, after: int, bytes_max: int = PIECE_BYTES) -> Piece:
         """What changed after change number `after` of that line; of another line than this one, everything."""
@@ -110,24 +160,32 @@ class ConsumerOffsets:
             if number <= after:
                 break
             keys.append(key)
-        texts: list[bytes] = []
+        told: list[str] = []
         size, up_to = 0, self._changes
         for key in reversed(keys):
-            text = self._text(key)
-            if texts and size + len(text) > bytes_max:
-                return Piece(self._document(texts), up_to, True)
-            texts.append(text)
-            size, up_to = size + len(text), self._changed[key]
-        return Piece(self._document(texts), self._changes, False)
+            length = len(self._text(key)) + _bytes_of(key, self._starts.get(key, {}))
+            if told and size + length > bytes_max:
+                return Piece(self._document_of(told), up_to, True)
+            told.append(key)
+            size, up_to = size + length, self._changed[key]
+        return Piece(self._document_of(told), self._changes, False)
 
-    def _document(self, texts: Iterable[bytes]) -> bytes:
-        return b'{"dataVersion":%b,"offsetTable":{%b}}' % (fastjson.dumps(self.version.to_wire()), b",".join(texts))
+    def _document_of(self, keys: Iterable[str]) -> bytes:
+        return self._document([self._text(key) for key in keys if key in self._table], [key for key in keys if key in self._starts])
+
+    def _document(self, texts: Iterable[bytes], begun: Iterable[str]) -> bytes:
+        version = fastjson.dumps(self.version.to_wire())
+        starts = b",".join([_text_of(key, self._starts[key]) for key in begun])
+        more = b',"regentStarts":{%b}' % starts if starts else b""
+        return b'{"dataVersion":%b,"offsetTable":{%b}%b}' % (version, b",".join(texts), more)
 
     def _text(self, key: str) -> bytes:
+        """Empty without an offset."""
+        if key not in self._table:
+            return b""
         text = self._texts.get(key)
         if text is None:
-            queues = ",".join([f'"{queue}":{offset}' for queue, offset in self._table[key].items()])
-            text = self._texts[key] = f'"{key}":{{{queues}}}'.encode("ascii")  # names need no escapes
+            text = self._texts[key] = _text_of(key, self._table[key])
         return text
 
     @classmethod
@@ -139,12 +197,16 @@ class ConsumerOffsets:
             raise ValueError("no consumer offset table")
         assert isinstance(fields, Mapping)
         offsets = cls(DataVersion.from_wire(fields.get("dataVersion")))
+        starts = fields.get("regentStarts")
         left_out = []
-        for key, queues in table.items():
-            try:
-                offsets._put(_checked_key(key), {int(queue): _offset(value) for queue, value in queues.items()})
-            except (AttributeError, ValueError):
-                left_out.append(str(key))
+        for into, entries in ((offsets._table, table), (offsets._starts, starts if isinstance(starts, Mapping) else {})):
+            for key, queues in entries.items():
+                try:
+                    checked = {int(queue): _offset(value) for queue, value in queues.items()}
+                    offsets._hold(into, _checked_key(key), checked)
+                    offsets._note(key)
+                except (AttributeError, ValueError):
+                    left_out.append(str(key))
         offsets.left_out, offsets.dirty = tuple(left_out), False
         return offsets
 
@@ -157,22 +219,31 @@ class ConsumerOffsets:
             if mine != queues:
                 merged = queues if mine is None else {**mine, **queues}
                 if merged != mine:
-                    self._put(key, merged)
+                    self._hold(self._table, key, merged)
+                    self._note(key)
                     changed = True
+            self._read(key)
+        for key, places in other._starts.items():
+            before = self._starts.get(key, {})
+            noted = {**before, **{queue: place for queue, place in places.items() if queue not in self._table.get(key, {})}}
+            if noted != before:
+                self._hold(self._starts, key, noted)
+                self._note(key)
+                changed = True
         # A Java master moves its version only now and then: the tables decide, not the versions.
         if not changed and self.version == other.version:
             return False
         self.version, self.dirty = other.version, True
         return True
 
-    def _put(self, key: str, queues: dict[int, int]) -> None:
-        self._bytes += _bytes_of(key, queues) - (_bytes_of(key, self._table[key]) if key in self._table else 0)
-        self._table[key] = queues
-        self._note(key)
-
 
 def _bytes_of(key: str, queues: Mapping[int, int]) -> int:
-    return KEY_BYTES + len(key) + QUEUE_BYTES * len(queues)
+    return KEY_BYTES + len(key) + QUEUE_BYTES * len(queues) if queues else 0
+
+
+def _text_of(key: str, queues: Mapping[int, int]) -> bytes:
+    entries = ",".join([f'"{queue}":{offset}' for queue, offset in queues.items()])
+    return f'"{key}":{{{entries}}}'.encode("ascii")  # names need no escapes
 
 
 def _checked_key(key: str) -> str:

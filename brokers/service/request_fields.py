@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 
 from brokers.remoting.codes import ResponseCode
 from brokers.remoting.command import RemotingCommand
+from brokers.remoting.handlers import Answer
 from brokers.remoting.java_numbers import whole_number
 
 I64_MIN, I64_MAX = -(2**63), 2**63 - 1
@@ -47,10 +48,10 @@ def flag(ext: Mapping[str, str], key: str, default: bool = False) -> bool:
     return default if value is None else value.lower() == "true"
 
 
-def reading_fields(method: Callable[[RemotingCommand], RemotingCommand]) -> Callable[[object, RemotingCommand], RemotingCommand]:
+def reading_fields(method: Callable[[RemotingCommand], Answer]) -> Callable[[object, RemotingCommand], Answer]:
     """The handler that answers with `method`, and what it cannot read with code 1."""
 
-    def handle(_connection: object, request: RemotingCommand) -> RemotingCommand:
+    def handle(_connection: object, request: RemotingCommand) -> Answer:
         try:
             return method(request)
         except BadField as error:
