@@ -81,6 +81,7 @@ class ElectMaster(Struct, frozen=True, gc=False):
     expected_master_epoch: int | None = None
     expected_set_epoch: int | None = None
     evidence: tuple[ReplicaEvidence, ...] = ()
+    waited_ms: int | None = None
 
 
 class CleanBrokerData(Struct, frozen=True, gc=False):

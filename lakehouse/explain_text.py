@@ -19,6 +19,8 @@ VERDICT_WORDS: Mapping[str, str] = {
     "NOT_IN_SET": "refused: not in the SyncStateSet",
     "UNCLEAN": "refused: it may have lost bytes that it had acknowledged",
     "WAITING": "refused: others of the set are waited for",
+    "AWAITED": "waited for: it may hold what the others have lost",
+    "WAIT_OVER": "did not come back, and the time to wait for it (atRiskWaitMs) had passed",
     "LOWER_PRIORITY": "refused: its election priority comes later",
     "LOWER_EPOCH": "refused: its log ends in an earlier epoch",
     "LOWER_OFFSET": "refused: its log is shorter",

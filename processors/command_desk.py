@@ -127,7 +127,7 @@ class CommandDesk:
     def election(self, call: ElectionCall, phases: dict[str, int]) -> list[Effect]:
         """An election of the controller's own accord."""
         envelope = self._context.envelope(next(self._context.ids), call.cause)
-        command = ElectionDesk.command(call, envelope)
+        command = gateway.as_active(ElectionDesk.command(call, envelope), self._context.state.fingerprints)
         note = fx.Note("info", f"{call.broker_name}: electing, {call.cause}")
         return [note, *self._issue(command, Purpose.ELECTION, phases)]
 

@@ -52,6 +52,7 @@ def elect_master(state: ControllerState, command: ElectMaster) -> Decision:
         designate=command.designate,
         unclean_allowed=state.unclean_allowed,
         rules=rules,
+        wait_is_over=_wait_is_over(state, command),
     )
     if election.master_kept:
         return Decision(Refusal.MASTER_STILL_EXIST, candidates=election.verdicts)
@@ -72,6 +73,12 @@ def elect_master(state: ControllerState, command: ElectMaster) -> Decision:
     at_risk = LABEL_AT_RISK in election.labels
     positions = after_an_election(positions, election.members, winner, at_risk=at_risk)
     return replace(elected, changes=(*left, *elected.changes, *change_of(broker_set, positions)))
+
+
+def _wait_is_over(state: ControllerState, command: ElectMaster) -> bool:
+    """Return whether the leader waited as long as the setting says; it alone has the clock."""
+    limit_ms = state.at_risk_wait_ms if command.waited_ms is not None else 0
+    return limit_ms > 0 and command.waited_ms >= limit_ms
 
 
 def _not_to_be_held(broker_set: BrokerSet, command: ElectMaster) -> Refusal | None:

@@ -64,11 +64,13 @@ def elect(
     designate: bool,
     unclean_allowed: bool,
     rules: Rules = RULES[RULES_VERSION],
+    wait_is_over: bool = False,
 ) -> Election:
     """
     Choose a master among `candidates`, the answer of `assess`.
 
-    `broker_id` is who asks or is designated, -1 for a controller acting by itself.
+    `broker_id` is who asks or is designated, -1 for a controller acting by itself. `wait_is_over`: an
+    election at risk waits for nobody any longer (setting atRiskWaitMs).
     """
     if designate:
         return _elect_designated(broker_set, candidates, broker_id, unclean_allowed, rules)
@@ -87,7 +89,7 @@ def elect(
         survivors = _surviving_members(broker_set, remembered, winner, rules)
         eligible = frozenset(map(id, remembered))
         return _won(winner, candidates, by_length, survivors, (LABEL_REMEMBERED,), eligible)
-    return _elect_at_risk(broker_set, candidates, unclean_allowed, rules)
+    return _elect_at_risk(broker_set, candidates, unclean_allowed, rules, wait_is_over=wait_is_over)
 
 
 def _sound_members(candidates: tuple[Candidate, ...]) -> list[Candidate]:
@@ -201,12 +203,15 @@ def _elect_at_risk(
     candidates: tuple[Candidate, ...],
     unclean_allowed: bool,
     rules: Rules,
+    *,
+    wait_is_over: bool,
 ) -> Election:
     """
     Nobody in the set can be chosen: all of it started unclean (S5), or unclean is allowed.
 
     Whoever ever was a member may hold what those lost: it is waited for, and the longest of all
-    that are there leads (S14). Rules 1 and 2 look at the unclean members alone.
+    that are there leads (S14), also without those who were waited for as long as the setting says.
+    Rules 1 and 2 look at the unclean members alone.
     """
     if unclean_allowed:
         present = [c for c in candidates if _is_present(c)]
@@ -215,24 +220,26 @@ def _elect_at_risk(
     if nobody_comes_back(broker_set, candidates, remembers=rules.remembers):
         awaited = awaited_of(broker_set, candidates, remembers=rules.remembers)
         waiting = [c for c in candidates if c.broker_id in awaited]
-        if not all(_is_present(c) for c in waiting):
-            return _nobody(candidates, "NOT_IN_SET", waiting=awaited)
+        missing = tuple(c.broker_id for c in waiting if not _is_present(c))
+        if missing and not wait_is_over:
+            return _nobody(candidates, "NOT_IN_SET", waiting=awaited, missing=missing if rules.remembers else ())
         if rules.remembers:
             waiting = [c for c in candidates if _is_present(c)]
         labels = () if is_proven_anew(broker_set, candidates) else (LABEL_AT_RISK,)
-        return _longest(waiting, candidates, labels)
+        return _longest(waiting, candidates, labels, missing)
     return _nobody(candidates, "NOT_IN_SET" if broker_set.has_had_master else "NOT_ASKING")
 
 
 def _longest(
-    eligible: list[Candidate], candidates: tuple[Candidate, ...], labels: tuple[str, ...]
+    eligible: list[Candidate],
+    candidates: tuple[Candidate, ...],
+    labels: tuple[str, ...],
+    given_up: tuple[int, ...] = (),
 ) -> Election:
     if not eligible:
         return _nobody(candidates, "NOT_ALIVE")
-    winner = min(eligible, key=by_length)
-    return _won(
-        winner, candidates, by_length, (winner.broker_id,), labels, frozenset(map(id, eligible))
-    )
+    winner, members = min(eligible, key=by_length), frozenset(map(id, eligible))
+    return _won(winner, candidates, by_length, (winner.broker_id,), labels, members, given_up=given_up)
 
 
 def _is_present(candidate: Candidate) -> bool:
@@ -248,12 +255,19 @@ def _won(
     eligible: frozenset[int] | None = None,
     *,
     others: str = "",
+    given_up: tuple[int, ...] = (),
 ) -> Election:
-    """Return the election won by `winner`; each other verdict is the first rule against it."""
+    """
+    Return the election won by `winner`; each other verdict is the first rule against it.
+
+    `given_up`: who was waited for until the time for it had passed.
+    """
     verdicts = []
     for candidate in candidates:
         if candidate is winner:
             verdict = "CHOSEN"
+        elif candidate.broker_id in given_up:
+            verdict = "WAIT_OVER"
         elif order is None:
             verdict = absence_of(candidate) or others
         else:
@@ -269,8 +283,13 @@ def _nobody(
     *,
     named: int = NO_BROKER_ID,
     waiting: tuple[int, ...] = (),
+    missing: tuple[int, ...] = (),
 ) -> Election:
-    """Return the election without a winner; `otherwise` is said of those who stood aside."""
+    """
+    Return the election without a winner; `otherwise` is said of those who stood aside.
+
+    `waiting`: who would stand, were it not for the `missing` ones that are waited for.
+    """
     verdicts = []
     for candidate in candidates:
         reason = otherwise
@@ -278,7 +297,8 @@ def _nobody(
             reason = "WAITING"
         elif otherwise == "NOT_IN_SET" or candidate.broker_id == named:
             reason = "NOT_IN_SET" if candidate.replica.clean else "UNCLEAN"
-        verdicts.append(verdict_of(candidate, absence_of(candidate) or reason))
+        reason = "AWAITED" if candidate.broker_id in missing else absence_of(candidate) or reason
+        verdicts.append(verdict_of(candidate, reason))
     return Election(None, (), tuple(verdicts))
 
 

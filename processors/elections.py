@@ -98,6 +98,7 @@ class ElectionDesk:
             expected_master_epoch=call.expected_master_epoch,
             expected_set_epoch=call.expected_set_epoch,
             evidence=call.evidence,
+            waited_ms=call.waited_ms,
         )
 
     def applied(self, outcome: Outcome, state: ControllerState, now_ms: int) -> list[Effect]:
@@ -191,4 +192,5 @@ def _pace(state: ControllerState) -> Pace:
         hold_ms=settings_in_force.number(state, settings_in_force.MASS_SILENCE_HOLD_MS),
         retries=settings_in_force.number(state, settings_in_force.ELECT_RETRIES),
         rescan_ms=settings_in_force.number(state, settings_in_force.SCAN_MASTERS),
+        at_risk_wait_ms=state.at_risk_wait_ms,
     )

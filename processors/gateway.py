@@ -158,6 +158,7 @@ def register_broker(
 _LATER_FIELDS: Mapping[type, Mapping[str, object]] = {
     RegisterBroker: {"min_in_sync": None},
     AlterSyncStateSet: {"lost_members": ()},
+    ElectMaster: {"waited_ms": None},
 }
 
 

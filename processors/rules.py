@@ -14,6 +14,7 @@ from events.commands import COMMANDS
 
 SETTING_UNCLEAN = "enableElectUncleanMaster"
 SETTING_DEDUPE_WINDOW = "dedupeWindowOffsets"
+SETTING_AT_RISK_WAIT_MS = "atRiskWaitMs"
 DEDUPE_WINDOW_MAX = 1_000_000
 _DIGITS_MAX = 7
 
@@ -29,7 +30,8 @@ class Setting(NamedTuple):
         """Return whether rules and controllers can read `value`."""
         if self.least is None:
             return value in ("true", "false")
-        digits = value.isascii() and value.isdigit() and len(value) <= _DIGITS_MAX
+        digits_max = max(_DIGITS_MAX, len(str(self.most)))
+        digits = value.isascii() and value.isdigit() and len(value) <= digits_max
         return digits and self.least <= int(value) <= self.most
 
 
@@ -48,6 +50,8 @@ _SETTINGS: Mapping[str, Setting] = {
     "massSilenceHoldMs": Setting("10000", 0, 600_000),
     "commandsPerSetPerSecond": Setting("50", 1, 100_000),
 }
+# How long an election at risk waits for former members that do not come back, a week at most; 0: for ever.
+_THIRD_SETTINGS: Mapping[str, Setting] = {**_SETTINGS, SETTING_AT_RISK_WAIT_MS: Setting("0", 0, 604_800_000)}
 
 
 class Rules(NamedTuple):
@@ -115,7 +119,7 @@ RULES: Mapping[int, Rules] = {
     ),
     3: Rules(
         3,
-        _SETTINGS,
+        _THIRD_SETTINGS,
         frozenset(fingerprint_of(cls) for cls in COMMANDS),
         **_SECOND,
         remembers=True,

@@ -14,6 +14,7 @@ from events.envelope import MemberPosition
 from processors.rules import (
     RULES,
     RULES_VERSION,
+    SETTING_AT_RISK_WAIT_MS,
     SETTING_DEDUPE_WINDOW,
     SETTING_UNCLEAN,
     SUPPORTED_RULES,
@@ -160,6 +161,11 @@ class ControllerState(Struct, frozen=True, gc=False):
     def unclean_allowed(self) -> bool:
         """True when a master may be elected outside the SyncStateSet."""
         return self.setting(SETTING_UNCLEAN) == "true"
+
+    @property
+    def at_risk_wait_ms(self) -> int:
+        """How long an election at risk waits for former members that do not come back; 0 is for ever."""
+        return int(self.setting(SETTING_AT_RISK_WAIT_MS))
 
     @property
     def dedupe_window_offsets(self) -> int:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 
 from events.envelope import ReplicaEvidence
+from processors.at_risk_wait import AtRiskWaits
 from processors.liveness import (
     DEFAULT_TIMEOUT_MS,
     REASON_EXPIRED,
@@ -50,6 +51,7 @@ class ElectionCall:
     expected_set_epoch: int
     evidence: tuple[ReplicaEvidence, ...]
     fingerprint: tuple[object, ...]
+    waited_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,12 +61,14 @@ class Pace:
 
     `retries`: how often a call whose outcome is not seen is made, before it waits `rescan_ms`
     (electMasterMaxRetryCount, scanInactiveMasterInterval; a call that found nobody is no failure to be
-    repeated: defect 5 of controller.md 15).
+    repeated: defect 5 of controller.md 15). `at_risk_wait_ms`: how long an election at risk waits for
+    former members, 0 for ever (atRiskWaitMs).
     """
 
     hold_ms: int = MASS_SILENCE_HOLD_MS
     retries: int = 3
     rescan_ms: int = 5_000
+    at_risk_wait_ms: int = 0
 
 
 @dataclass(slots=True)
@@ -85,11 +89,13 @@ class ElectionTriggers:
         self._pace = Pace()
         self._leading_since_ms = -GRACE_MAX_MS
         self._silence = MassSilence()
+        self._waits = AtRiskWaits()
 
     def became_active(self, now_ms: int) -> None:
         """Masters this controller never heard of get a full timeout from now on (defect 12)."""
         self._attempts.clear()
         self._silence.forget()
+        self._waits = AtRiskWaits()
         self._leading_since_ms = now_ms
 
     def unheard_masters(
@@ -181,7 +187,9 @@ class ElectionTriggers:
         evidence = liveness.evidence(broker_set, now_ms)
         if not any(row.alive for row in evidence):
             return None
-        fingerprint = _fingerprint(broker_set, evidence)
+        waited_ms = self._waits.waited_ms(broker_set, evidence, now_ms) if self._pace.at_risk_wait_ms else None
+        is_over = waited_ms is not None and waited_ms >= self._pace.at_risk_wait_ms
+        fingerprint = (*_fingerprint(broker_set, evidence), is_over)
         attempt = self._attempts.get(broker_set.broker_name)
         if attempt is not None:
             if attempt.open and now_ms - attempt.called_ms < self._again_after_ms(attempt):
@@ -196,6 +204,7 @@ class ElectionTriggers:
             expected_set_epoch=broker_set.sync_state_set_epoch,
             evidence=evidence,
             fingerprint=fingerprint,
+            waited_ms=waited_ms,
         )
 
     def _again_after_ms(self, attempt: _Attempt) -> int:
@@ -207,6 +216,7 @@ class ElectionTriggers:
         """The outcome of a call has been applied."""
         if elected:
             self._fruitless.forget(broker_name)
+            self._waits.forget(broker_name)
         attempt = self._attempts.get(broker_name)
         if attempt is None:
             return

@@ -67,6 +67,10 @@ RARE = {
     "claim": lambda draw, replica, alive: (draw.choice([0, 0, 1, 2]),),
     "unclean": lambda draw, replica, alive: (draw.choice(["true", "false", "false"]),),
     "window": lambda draw, replica, alive: (draw.choice(["1", "3", "10000", "10000"]),),
+    "patience": lambda draw, replica, alive: (draw.choice(["0", "5"]),),
+    "waited": lambda draw, replica, alive: (alive, draw.choice([4, 5])),
+    "dark": lambda draw, replica, alive: (),
+    "doubt": lambda draw, replica, alive: (draw.choice([0, 1, 1000]),),
     "lost": lambda draw, replica, alive: (replica, alive),
     "import": lambda draw, replica, alive: (
         draw.choice([(1, 2, 3), (2, 1), (1,), (2, 4)]), draw.choice([1, 2, 9]),
@@ -147,6 +151,16 @@ def step(history: History, kind: str, *arguments) -> Outcome:
             entries = evidence(history, alive, noise)
             wanted = members if noise == 9 else (*members, *_master(broker_set))
             return history.alter(wanted, *entries, set_epoch=0 if noise == 8 else None)
+        case "patience", (limit_ms,):
+            return history.setting("atRiskWaitMs", limit_ms)
+        case "waited", (alive, waited_ms):
+            return history.elect(-1, *evidence(history, alive, 0), waited_ms=waited_ms)
+        case "doubt", (lifted,):
+            return history.doubt(lifted)
+        case "dark", ():
+            for replica in broker_set.replicas if broker_set else ():
+                last = history.register(replica.broker_id, f"dark{len(history.records)}", clean=False)
+            return last if broker_set and broker_set.replicas else history.claim(-1)
         case "lost", (broker_id, alive):
             members = broker_set.sync_state_set if broker_set else ()
             return history.alter(members, *evidence(history, alive, 0), lost=(broker_id,))
@@ -279,7 +293,7 @@ def test_only_the_set_as_it_is_makes_a_master_unless_labelled(told):
             continue
         if {"AT_RISK", "UNCLEAN"} & set(outcome.labels) or not before.has_had_master:
             continue
-        holders = {*before.sync_state_set, *before.remembered}
+        holders = {*before.sync_state_set, *before.remembered, *before.uncertain}
         assert after.master_broker_id in holders
         assert set(after.sync_state_set) <= holders
 
@@ -309,16 +323,30 @@ def test_who_is_known_to_have_lost_data_is_trusted_no_more(told):
             assert move[1] not in (*after.sync_state_set, *after.remembered)
 
 
+@settings(max_examples=60, deadline=None)
+@given(HISTORIES)
+def test_nobody_is_given_up_before_the_time_for_it_has_passed(told):
+    beginning, moves = told
+    history = BEGINNINGS[beginning]()
+    for move in moves:
+        limit_ms = history.folder.state.at_risk_wait_ms
+        outcome = step(history, *move)
+        if "WAIT_OVER" in {row.verdict for row in outcome.candidates}:
+            assert "AT_RISK" in outcome.labels
+            assert move[0] == "again" or (move[0] == "waited" and 0 < limit_ms <= move[2])
+
+
 def test_the_moves_reach_what_they_are_there_for():
     """Or the properties above would hold for histories in which nothing happens."""
     seen: Counter[str] = Counter()
 
-    for seed_number in range(100):
+    for seed_number in range(250):
         folder = Folder()
         for offset, record in enumerate(play(told_by(seed_number)).records):
             outcome = folder.apply(offset, record).outcome
             seen.update([outcome.refusal or "", *outcome.labels])
             seen.update(type(change).__name__ for change in outcome.changes)
+            seen.update(row.verdict for row in outcome.candidates)
             seen.update(change.reason for change in outcome.changes if isinstance(change, SyncStateSetAltered))
     beyond = {  # What well-formed moves of one leader cannot do.
         "NOT_FORMED", "WRONG_CLUSTER", "ALREADY_FORMED", "INVALID_SETTING",
@@ -326,7 +354,7 @@ def test_the_moves_reach_what_they_are_there_for():
         "EPOCH_EXHAUSTED", "MASTER_EPOCH_FENCED", "IMPORT_UNKNOWN",
     }  # fmt: skip
     wanted = {refusal.name for refusal in Refusal} - beyond
-    wanted |= {"LOSS_PROVEN", "WENT_BACK", "UNCLEAN_START"}
+    wanted |= {"LOSS_PROVEN", "WENT_BACK", "UNCLEAN_START", "AWAITED", "WAIT_OVER"}
     wanted |= set(LABELS) | {cls.__name__ for cls in CHANGES}
     assert wanted - set(seen) == set()
 

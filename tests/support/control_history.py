@@ -158,12 +158,13 @@ class History:
         designate: bool = False,
         master_epoch: int | None = None,
         set_epoch: int | None = None,
+        waited_ms: int | None = None,
     ) -> Outcome:
         """Somebody wants a master."""
         return self.do(
             ElectMaster(
                 self.envelope(), CLUSTER, NAME, broker_id, designate, master_epoch, set_epoch,
-                evidence,
+                evidence, waited_ms,
             )
         )  # fmt: skip
 

@@ -130,6 +130,8 @@ def tell_third(story: Story) -> None:
     story.note("a log that went back, and an epoch out of reach")
     h.register(1, "v1", clean=False, last_epoch=4, end_offset=50)
     h.elect(-1, seen(1, incarnation="v1", offset=50, epoch=4), seen(2, incarnation="v2", epoch=0, offset=5))
+    dark = (seen(1, incarnation="v1", offset=50, epoch=4), seen(2, incarnation="v2", epoch=0, offset=5))
+    h.setting("atRiskWaitMs", "60000"), h.elect(-1, *dark, waited_ms=59_999)
     h.elect(-1, seen(1, incarnation="v1", offset=50, epoch=4), seen(2, incarnation="v2", epoch=0, offset=5), up[3])
     story.note("at risk: every former member is waited for and compared")
     now = h.set.master_epoch
@@ -140,6 +142,10 @@ def tell_third(story: Story) -> None:
     h.register_java(3), h.elect(-1, replace(java, max_offset=69))
     h.elect(-1, seen(1, incarnation="v1", offset=70, epoch=now))
     story.note("starts below what members showed, told and untold")
+    for broker_id in (1, 2, 3):
+        h.register(broker_id, f"x{broker_id}", clean=False, last_epoch=8, end_offset=80)
+    h.elect(-1, *(seen(i, incarnation=f"x{i}", epoch=8, offset=80) for i in (1, 2)), waited_ms=60_000)
+    story.note("at risk: waited for as long as the setting says, and no longer")
     h.clean(None, seen(3)), h.clean((1, 2, 3), living=True)
     h.apply_id(4), h.apply_id(5), h.register(4, min_in_sync=3), h.register(5, min_in_sync=3)
     h.elect(4, seen(5, epoch=7, offset=9), seen(4, epoch=-1, offset=0))

@@ -88,7 +88,8 @@ def test_the_third_history_remembers_waits_and_compares():
     assert {SetDoubted, *OF_MEMORY} <= {type(change) for outcome in outcomes for change in outcome.changes}
     labels = {label for outcome in outcomes for label in outcome.labels}
     assert {LABEL_REMEMBERED, "AT_RISK"} <= labels
-    assert "WAITING" in {row.verdict for outcome in outcomes for row in outcome.candidates}
+    said = {row.verdict for outcome in outcomes for row in outcome.candidates}
+    assert {"WAITING", "AWAITED", "WAIT_OVER"} <= said
     reasons = {c.reason for o in outcomes for c in o.changes if isinstance(c, SyncStateSetAltered)}
     assert {"LOSS_PROVEN", "WENT_BACK"} <= reasons
     assert {"UNKNOWN_SCHEMA", "INVALID_FINGERPRINTS", "CLEAN_IS_ALIVE", "INVALID_REGISTRATION", *OF_DOUBTS} <= {

@@ -221,12 +221,16 @@ def test_a_command_is_written_in_the_oldest_form_that_holds_it():
     with_a_loss = structs.replace(altering, lost_members=(2, 3))
     assert [fingerprint_of(altering)] == list(schemas.earlier("AlterSyncStateSet"))
     assert fingerprint_of(with_a_loss) == fingerprint_of(AlterSyncStateSet)
-    for command in (plain, telling, altering, with_a_loss):
+    electing = ElectMaster(ENVELOPE, "c", "b", -1, False, 3, 4, altering.evidence)
+    waiting = structs.replace(electing, waited_ms=60_000)
+    assert [fingerprint_of(electing)] == list(schemas.earlier("ElectMaster"))
+    assert fingerprint_of(waiting) == fingerprint_of(ElectMaster)
+    for command in (plain, telling, altering, with_a_loss, electing, waiting):
         assert encode(command)[2:HEADER_BYTES].hex() == fingerprint_of(command)
         assert decode(encode(command)) == command
 
 
-FORMER = ("Outcome", "RegisterBroker", "AlterSyncStateSet")
+FORMER = ("Outcome", "RegisterBroker", "AlterSyncStateSet", "ElectMaster")
 
 
 @pytest.mark.parametrize(("name", "mark"), [(name, mark) for name in FORMER for mark in schemas.earlier(name)])

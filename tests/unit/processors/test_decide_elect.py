@@ -244,7 +244,7 @@ def test_s5_all_members_unclean_waits_for_all():
     history = all_unclean(1, 2, 3)
     outcome = history.elect(3, up(1), up(3))
     assert outcome.code == 2012
-    assert verdicts(outcome) == {1: "WAITING", 2: "NOT_ALIVE", 3: "WAITING"}
+    assert verdicts(outcome) == {1: "WAITING", 2: "AWAITED", 3: "WAITING"}
     assert history.elect(-1, up(1), up(3)).code == 2004
 
 

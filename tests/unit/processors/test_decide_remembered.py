@@ -247,6 +247,70 @@ def test_an_operator_ends_the_wait():
     assert (history.set.master_broker_id, outcome.labels) == (3, ("AT_RISK", "DESIGNATED"))
 
 
+def waiting_for_one() -> History:
+    """1 held everything when it was killed; then 2 and 3 lose their power."""
+    history = of(1, 2, 3)
+    history.elect(-1, gone(1), seen(2), seen(3))
+    for broker_id in (2, 3):
+        loses_power(history, broker_id)
+    return history
+
+
+def test_an_outcome_names_whom_the_set_waits_for():
+    history = waiting_for_one()
+    outcome = history.elect(-1, gone(1), back(2), back(3))
+    assert verdicts(outcome) == {1: "AWAITED", 2: "WAITING", 3: "WAITING"}
+
+
+@pytest.mark.parametrize(
+    ("limit", "waited_ms", "elected"),
+    [("60000", 60_000, True), ("60000", 59_999, False), ("60000", None, False), ("0", 10**9, False), (None, 10**9, False)],
+    ids=["has passed", "has not", "not told", "for ever", "not set"],
+)
+def test_a_set_waits_as_long_as_the_setting_says(limit, waited_ms, elected):
+    history = waiting_for_one()
+    if limit:
+        assert history.setting("atRiskWaitMs", limit).accepted
+    history.elect(-1, gone(1), back(2, offset=90), back(3, offset=91), waited_ms=waited_ms)
+    assert (history.set.master_broker_id == 3) is elected
+
+
+def test_an_election_that_waits_no_longer_takes_the_longest_and_says_whom_it_gave_up():
+    history = waiting_for_one()
+    history.setting("atRiskWaitMs", "60000")
+    outcome = history.elect(-1, gone(1), back(2, offset=90), back(3, offset=91), waited_ms=70_000)
+    assert outcome.labels == ("AT_RISK",)
+    assert verdicts(outcome) == {1: "WAIT_OVER", 2: "LOWER_OFFSET", 3: "CHOSEN"}
+    assert history.set.at_risk
+
+
+def test_a_wait_that_is_over_gives_no_set_away_whose_members_may_come_back():
+    """2 and 3 are down with everything that was acknowledged: that is no election at risk, but none."""
+    history = of(2, 3)
+    history.setting("atRiskWaitMs", "60000")
+    outcome = history.elect(-1, seen(1), gone(2), gone(3), waited_ms=10**9)
+    assert (outcome.refusal, verdicts(outcome)[1]) == ("MASTER_NOT_AVAILABLE", "NOT_IN_SET")
+
+
+def test_a_remembered_one_that_is_there_goes_before_an_election_at_risk():
+    history = of(1, 2)
+    history.setting("atRiskWaitMs", "1")
+    history.elect(-1, gone(1), seen(2))
+    loses_power(history, 2)
+    outcome = history.elect(-1, seen(1), back(2), waited_ms=10**9)
+    assert (history.set.master_broker_id, outcome.labels) == (1, ("REMEMBERED",))
+
+
+@pytest.mark.parametrize("rules", [1, 2])
+def test_older_rules_wait_for_ever(rules):
+    assert not History(rules=rules).setting("atRiskWaitMs", "60000").accepted
+
+
+@pytest.mark.parametrize(("value", "accepted"), [("604800000", True), ("604800001", False), ("-1", False), ("1s", False)])
+def test_a_wait_of_a_week_is_the_longest(value, accepted):
+    assert History().setting("atRiskWaitMs", value).accepted is accepted
+
+
 def test_who_never_was_a_member_is_not_waited_for():
     history = of(1, 2)
     loses_power(history, 2), loses_power(history, 1)

@@ -39,7 +39,8 @@ def test_the_second_version_needs_the_schemas_of_its_release():
 
 def test_the_third_version_needs_the_newest_form_of_each_command():
     assert RULES[3].fingerprints == {fingerprint_of(cls) for cls in COMMANDS}
-    assert RULES[3].settings == RULES[2].settings
+    assert set(RULES[3].settings) - set(RULES[2].settings) == {"atRiskWaitMs"}
+    assert RULES[3].settings["atRiskWaitMs"].default == "0"
 
 
 def test_settings_have_rocketmqs_names_and_defaults():

@@ -250,3 +250,56 @@ def test_the_hold_of_mass_silence_is_a_setting() -> None:
     assert triggers.calls(sets[:1], liveness, 3_600, Pace(hold_ms=500), sets) == []
     assert len(triggers.calls(sets[:1], liveness, 4_099, Pace(hold_ms=500), sets)) == 0
     assert len(triggers.calls(sets[:1], liveness, 4_100, Pace(hold_ms=500), sets)) == 1
+
+
+# --- elections at risk that wait for a time (setting atRiskWaitMs) -----------------------------
+
+
+def dark_set(*members: int) -> BrokerSet:
+    """All members lost power; 2 is back, and who else was a member is waited for."""
+    replicas = tuple(Replica(i, f"a{i}:1", "c", is_registered=True, clean=False) for i in (1, 2))
+    return a_set(master_broker_id=None, sync_state_set=(), unclean_members=(1, 2), former=members, replicas=replicas)
+
+
+def only_two(now_ms: int) -> Liveness:
+    liveness = Liveness()
+    beat(liveness, "a", 2, now_ms, timeout_ms=1_000_000)
+    return liveness
+
+
+def test_an_election_at_risk_is_called_again_when_the_time_to_wait_has_passed() -> None:
+    triggers, liveness, pace = active(), only_two(0), Pace(at_risk_wait_ms=60_000)
+    (first,) = triggers.calls([dark_set(1, 2)], liveness, 10, pace)
+    assert first.waited_ms == 0
+    triggers.settled("a", elected=False)
+    assert triggers.calls([dark_set(1, 2)], liveness, 60_009, pace) == []
+    (last,) = triggers.calls([dark_set(1, 2)], liveness, 60_010, pace)
+    assert last.waited_ms == 60_000
+    triggers.settled("a", elected=False)
+    assert triggers.calls([dark_set(1, 2)], liveness, 90_000, pace) == []
+
+
+def test_without_a_time_to_wait_nothing_is_told_and_nothing_repeated() -> None:
+    triggers, liveness = active(), only_two(0)
+    (call,) = triggers.calls([dark_set(1, 2)], liveness, 10)
+    triggers.settled("a", elected=False)
+    assert call.waited_ms is None
+    assert triggers.calls([dark_set(1, 2)], liveness, 900_000) == []
+
+
+@pytest.mark.parametrize("event", ["another leader", "a master in between", "the missing one was there"])
+def test_the_wait_begins_anew(event: str) -> None:
+    triggers, liveness, pace = active(), only_two(0), Pace(at_risk_wait_ms=60_000)
+    triggers.calls([dark_set(1, 2)], liveness, 10, pace)
+    match event:
+        case "another leader":
+            triggers.became_active(50_000)
+        case "a master in between":
+            triggers.settled("a", elected=True)
+        case _:
+            triggers.settled("a", elected=False)
+            beat(liveness, "a", 1, 50_000, timeout_ms=100)
+            triggers.calls([dark_set(1, 2)], liveness, 50_000, pace)
+            triggers.settled("a", elected=False)
+    (call,) = triggers.calls([dark_set(1, 2)], liveness, 60_000, pace)
+    assert call.waited_ms == 0

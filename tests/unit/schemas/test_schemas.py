@@ -64,7 +64,7 @@ def test_a_former_schema_is_kept_under_its_fingerprint():
     former = schemas.earlier("Outcome")
     assert set(former) == {"c9d8fa550e432cc1", "0b0705af0bd96450"}
     assert former["c9d8fa550e432cc1"] != schemas.load("Outcome")
-    assert schemas.earlier("ElectMaster") == {}
+    assert schemas.earlier("ClaimLeadership") == {}
 
 
 def test_an_unknown_name_is_refused():
