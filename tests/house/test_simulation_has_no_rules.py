@@ -44,7 +44,7 @@ RULE_WORDS = (
     "may_join", "is_lost", "append_epoch", "supersede", "recover_log", "liveness", "rank",
 )  # fmt: skip
 PLANTS = (
-    "test_planted_bugs.py", "test_planted_disk_bugs.py", "test_planted_store_bugs.py",
+    "test_planted_bugs.py", "test_planted_disk_bugs.py", "test_planted_store_bugs.py", "test_planted_trust_bugs.py",
     "control/test_control_planted_bugs.py",
 )  # fmt: skip
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from tests.simulation.faults import Faults
 
 CLEANED_LATE_MS, CLEANED_DOWN_MS = (0, 6_000), (7_000, 9_000)
+COPY_AGE_MS = 4_000
 EMPTIED_MS = (1_000, 12_000)
 FILES = (IDENTITY, MARKER, EPOCHS, EPOCHS_BACKUP, EPOCH_SEEN)
 
@@ -29,7 +30,7 @@ class Accidents:
 
     def __init__(self, faults: Faults) -> None:
         self.faults, self.cluster, self.world = faults, faults.cluster, faults.world
-        self._copies: dict[str, SimulatedDisk] = {}
+        self._copies: dict[str, tuple[int, SimulatedDisk]] = {}
 
     def kinds(self) -> list[tuple[str, Callable[[], None]]]:
         """By name, in an order that never changes by itself."""
@@ -90,13 +91,16 @@ class Accidents:
         node = self.world.chance.choice(self.cluster.brokers)
         if node.up and node.disk.identity is not None:
             self._did("keep_a_copy", node, "is copied")
-            self._copies[node.name] = node.disk.copy()
+            self._copies.setdefault(node.name, (self.world.now_ms, node.disk.copy()))
 
     def _older_copy(self) -> None:
-        """A backup is restored, or a volume reverted."""
+        """A backup is restored, or a volume reverted, to what it held long enough ago that heartbeats told of more since."""
         node = self._victim()
-        copy = self._copies.pop(node.name, None) if node is not None else None
-        if node is None or copy is None or copy.identity != node.disk.identity:
+        made_ms, copy = self._copies.get(node.name, (0, None)) if node is not None else (0, None)
+        if node is None or copy is None or self.world.now_ms - made_ms < COPY_AGE_MS:
+            return
+        del self._copies[node.name]
+        if copy.identity != node.disk.identity:
             return
         self._did("older_copy", node, "gets an older copy of its disk")
         node.stop()

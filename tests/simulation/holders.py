@@ -142,4 +142,5 @@ class Holders:
         for node in self.cluster.brokers:
             if node.core is not None and node.core.is_master:
                 members |= set(node.core.sync_state_set)
-        return members
+        # Who was cleaned away is none, whatever its master has heard.
+        return members if known is None else {one for one in members if known.replica(one) is not None}

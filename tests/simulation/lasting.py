@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from tests.simulation.faults import Faults
 
 REPLICAS = 3
-LASTS_MS = 20_000
+LASTS_MS, UNHEARD_MS = 20_000, 6_000  # the controllers' patience is over by then
 
 
 class LastingCuts:
@@ -28,38 +28,44 @@ class LastingCuts:
         brokers = [node for node in self.cluster.brokers if not node.settings.is_learner]
         if len(brokers) != REPLICAS or not self._all_is_well() or self.world.now_ms + LASTS_MS > self.faults.ends_ms:
             return
-        gone, quiet = self.world.chance.sample(brokers, 2)
-        others = [node.name for node in self.cluster.brokers if node is not gone]
+        gone = self.world.chance.choice(brokers)
+        others = [node for node in brokers if node is not gone]
         controllers = [node.name for node in self.cluster.controllers]
+        quiet = next((node for node in others if node.core is not None and not node.core.is_master), None)
         self.world.count("fault.lasting_cut")
         self.faults.is_calm = True
+        begins_ms = 0
+        if quiet is not None and not (gone.core is not None and gone.core.is_master):  # whom it follows is heard
+            self.world.note(f"   {quiet.name} is heard by no controller")
+            self.world.count("fault.lasting_unheard")
+            self.faults.cut_off(quiet.name, controllers, (LASTS_MS, LASTS_MS))
+            begins_ms = UNHEARD_MS
+        self.world.after(begins_ms, lambda: self._leave(gone, LASTS_MS - begins_ms))
+        self.world.after(LASTS_MS, self._over)
+
+    def _leave(self, gone: BrokerNode, for_ms: int) -> None:
+        """It dies, or nobody can reach it any more; after `for_ms` others must have gone on."""
+        if not self.faults.active:
+            return
         if self.world.one_in(2):
             self.world.note(f"   {gone.name} is dead for long")
             gone.stop(silent=self.world.one_in(2))
         else:
             self.world.note(f"   {gone.name} is cut off for long")
-            self.faults.cut_off(gone.name, [*others, *controllers], (LASTS_MS, LASTS_MS))
-        if not (gone.core is not None and gone.core.is_master) and self._leads_without(gone, quiet):
-            self.world.note(f"   {quiet.name} is heard by no controller")
-            self.world.count("fault.lasting_unheard")
-            self.faults.cut_off(quiet.name, controllers, (LASTS_MS, LASTS_MS))
-        self._watch(gone)
-
-    def _leads_without(self, gone: BrokerNode, quiet: BrokerNode) -> bool:
-        """The third one leads and is heard: the quiet one need not hear of another master."""
-        return any(node not in (gone, quiet) and node.core is not None and node.core.is_master for node in self.cluster.brokers)
-
-    def _watch(self, gone: BrokerNode) -> None:
+            others = [node.name for node in (*self.cluster.brokers, *self.cluster.controllers) if node is not gone]
+            self.faults.cut_off(gone.name, others, (for_ms, for_ms))
         acked = len(self.cluster.checkers.acked)
 
-        def over() -> None:
-            self.faults.is_calm = False
+        def back() -> None:
             if self.faults.active:
-                self.cluster.checkers.went_on(acked, LASTS_MS)
+                self.cluster.checkers.went_on(acked, for_ms)
             if not gone.up:
                 gone.start()
 
-        self.world.after(LASTS_MS, over)
+        self.world.after(for_ms, back)
+
+    def _over(self) -> None:
+        self.faults.is_calm = False
 
     def _all_is_well(self) -> bool:
         disks = [node.disk for node in self.cluster.brokers]

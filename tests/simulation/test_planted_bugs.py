@@ -57,6 +57,7 @@ class Planted:
     mix: Mix
     seeds: int
     shape: Shape = Shape()
+    faulty_ms: int = FAULTY_MS
 
 
 def acknowledged_before_all_members_did(patch: Patch) -> None:
@@ -259,7 +260,7 @@ KEPT_IN_COUNT_MODE = (
 def broken_promise(seed: int, bug: Planted) -> str | None:
     """What one world shows to be broken; None when every promise holds."""
     try:
-        run_world(World(seed), bug.mix, bug.shape, FAULTY_MS)
+        run_world(World(seed), bug.mix, bug.shape, bug.faulty_ms)
     except InvariantBroken as error:
         return str(error)
     return None
