@@ -1,19 +1,34 @@
-"""What a running broker does for its store without being asked: index and checksums.
+"""What a running broker does for its store without being asked: index, checksums, and the damage that its
+start has found.
 
 Responsible for: which of this work a configuration asks for. Refuses to know: how it is done.
 """
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Coroutine
 
 from brokers.config import BrokerConfig
 from brokers.index_upkeep import IndexUpkeep
 from brokers.log.store import MessageStore
 from brokers.scrubber import Scrubber
-from brokers.service.repair import Repairs
+from brokers.service.repair import RETRY_MS, Repairs
+
+TRIES_MAX = 24
 
 
 def store_care(config: BrokerConfig, store: MessageStore, repairs: Repairs) -> list[Coroutine[object, object, None]]:
     """Each runs for as long as the broker does."""
-    return [IndexUpkeep(store).run(), Scrubber(store, repairs, config.scrub_bytes_per_s, config.scrub_every_s).run()]
+    return [repair_what_the_start_found(store, repairs), IndexUpkeep(store).run(), Scrubber(store, repairs, config.scrub_bytes_per_s, config.scrub_every_s).run()]
+
+
+async def repair_what_the_start_found(store: MessageStore, repairs: Repairs) -> None:
+    """Damage that was passed over is told, and fetched from others as soon as there are any; what nobody has after
+    TRIES_MAX tries is left to the look through the log."""
+    left = list(store.recovery.damaged)
+    for _ in range(TRIES_MAX):
+        left = [bad for bad in left if not await repairs.waited(bad, "start")]
+        if not left:
+            return
+        await asyncio.sleep(RETRY_MS / 1000)

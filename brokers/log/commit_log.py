@@ -15,7 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple, NoReturn
 
-from brokers.log import scan, segments
+from brokers.log import cut_bytes, scan, segments
 from brokers.log.disk import has_room, last_used_byte, new_file, passes, sync_directory, wipe, write_all
 from brokers.log.errors import DiskFull, LogError
 from brokers.log.log_folder import found_segments
@@ -78,16 +78,28 @@ class CommitLog:
         return {segment.start: segment.path for segment in self._segments}
 
     def set_recovered_end(self, end: int, flushed: int = 0) -> int:
-        """After recovery: the log ends at `end` and is known to be durable up to `flushed`. Wipes what lies behind.
+        """After recovery: the log ends at `end` and is known to be durable up to `flushed`. Wipes what lies behind, which is
+        kept in a file beside the log.
 
         Returns how many bytes behind `end` were in use (up to the last one that was not zero).
         """
+        if (used := self._used_end(end)) > end:
+            cut_bytes.keep(self._directory.parent, self.read, end, used)
         cut = self._remove_files_from(end)
         self.end_offset = end
         if self._starts and end < self.capacity_end:
             cut = max(cut, self._wipe(end, self.capacity_end))
         self.flushed_offset = min(flushed, end)
         return cut
+
+    def _used_end(self, end: int) -> int:
+        """Where the bytes in use behind `end` end."""
+        for segment in reversed([segment for segment in self._segments if segment.start + self.file_bytes > end]):
+            first = max(end - segment.start, 0)
+            used = last_used_byte(self._fd(segment), first, self.file_bytes)
+            if used > first:
+                return segment.start + used
+        return end
 
     # -- appending
 

@@ -12,6 +12,7 @@ from typing import NamedTuple
 from brokers.log.commit_log import CommitLog
 from brokers.log.consume_queue import ConsumeQueue, Entry, pack_entry
 from brokers.log.consume_queues import ConsumeQueues
+from brokers.log.errors import is_unreadable
 from brokers.log.integrity import LIGHT_QUEUE_PREFIX, RECORD_BYTES_MAX, Place, QueueCheck
 from brokers.log.queue_entries import FILLER_SIZE
 from brokers.log.records import Record, has_queue_entry
@@ -83,7 +84,12 @@ def sound_entry(log: CommitLog, queue: ConsumeQueue, key: tuple[str, int], slot:
     if not entries or not 0 < entries[0].size <= RECORD_BYTES_MAX:
         return None
     physical, size, _ = entries[0]
-    data = log.read(physical, size) if log.min_offset <= physical < log.end_offset else b""
+    try:
+        data = log.read(physical, size) if log.min_offset <= physical < log.end_offset else b""
+    except OSError as error:
+        if not is_unreadable(error):
+            raise
+        return None
     return entries[0] if data and not QueueCheck(*key).problem(memoryview(data), 0, slot, physical, size) else None
 
 

@@ -10,7 +10,9 @@ from brokers.log.checkpoint import Checkpoint
 from brokers.log.commit_log import CommitLog, store_ms_of
 from brokers.log.consume_queues import ConsumeQueues
 from brokers.log.dispatch import Dispatcher
+from brokers.log.errors import is_unreadable
 from brokers.log.queue_repair import cut_queues, last_dispatched
+from brokers.log.recovery_damage import Written
 from brokers.log.recovery_read import read_to_the_end
 from brokers.log.records import MAGIC_V1, MAGIC_V2, MESSAGE_BYTES_MIN, size_and_magic
 from brokers.log.recovery_plan import (
@@ -46,7 +48,7 @@ def recover(
     )  # fmt: skip
     read = Confirmed(walk, made, dispatched)
     dispatcher.restart_at(start)
-    read_to_the_end(log, read, dispatcher)
+    read_to_the_end(log, read, dispatcher, Written(made.flushed_offset, made.written_end))
     end = read.walk.end
     cut = log.set_recovered_end(end, made.flushed_offset)
     cut_queues(log, queues, end)
@@ -56,7 +58,12 @@ def recover(
 
 
 def _first_ms(log: CommitLog, start: int) -> int | None:
-    head = log.read(start, MESSAGE_BYTES_MIN)
+    try:
+        head = log.read(start, MESSAGE_BYTES_MIN)
+    except OSError as error:
+        if not is_unreadable(error):
+            raise
+        return None
     if len(head) == MESSAGE_BYTES_MIN and size_and_magic(head, 0)[1] in (MAGIC_V1, MAGIC_V2):
         return store_ms_of(head)
     return None

@@ -14,9 +14,12 @@ from itertools import islice
 from typing import NamedTuple, Protocol
 
 from brokers.log import segments
+from brokers.log.integrity import BadRecord, Place
 from brokers.log.records import Record
 
 
+# So many damaged records are told; the others are found when they are read.
+DAMAGED_MAX = 1000
 # Beyond every log.
 NOWHERE = 1 << 62
 
@@ -73,7 +76,7 @@ class RecoveryReport:
     `cut_bytes`: bytes behind the last complete message that were in use and are gone now. `stopped_at`: one line on
     why reading ended there, empty when the log filled its files. `missing_bytes`: how far the log ends before what the
     checkpoint calls durable or confirmed: such a replica lacks what it acknowledged, however its last run ended (S5).
-    `durable_end`: record border up to which every byte was flushed. What lies behind may be torn where no checksum
+    `damaged`: what was passed over because it had been written once, DAMAGED_MAX at most. `durable_end`: record border up to which every byte was flushed. What lies behind may be torn where no checksum
     looks (headers, properties, the rest of a blank record), although its records read well.
     """
 
@@ -88,6 +91,7 @@ class RecoveryReport:
     stopped_at: str
     missing_bytes: int
     durable_end: int
+    damaged: tuple[BadRecord, ...] = ()
 
 
 class Walk(Protocol):
@@ -135,6 +139,7 @@ class Confirmed:
         self.walk = walk
         self.end = self.durable_end = -1
         self.messages = 0
+        self.damaged: list[BadRecord] = []
         self._plan = made
         self._last_dispatched = last_dispatched
 
@@ -151,6 +156,16 @@ class Confirmed:
             if end <= self._plan.confirm_offset or record.physical_offset <= self._last_dispatched:
                 self.end = end
                 yield record
+
+    def over_damage(self, size: int, following: int) -> None:
+        """A record was written where the walk stopped and is damaged: it goes on at `following`. `size`: 0 where it is not
+        known. What was confirmed stays so."""
+        if len(self.damaged) < DAMAGED_MAX:
+            self.damaged.append(BadRecord(Place(self.walk.end, size), self.walk.reason))
+        self.walk.end, self.walk.reason = following, ""
+        if following <= self._plan.flushed_offset:
+            self.durable_end = following
+        self.end = following
 
     @property
     def looked_at_singly_from(self) -> int:
@@ -186,7 +201,7 @@ def settle(known: Known, made: Plan, read: Confirmed, *, start: int, log_min: in
     durable = max(read.durable_end, log_min, segments.file_start(made.flushed_offset, file_bytes))
     return RecoveryReport(
         known.abnormal, known.same_boot, start, log_min, end, min(confirm, end), cut_bytes, read.messages,
-        read.walk.reason, missing_bytes(known, made.flushed_offset, end), min(durable, end),
+        read.walk.reason, missing_bytes(known, made.flushed_offset, end), min(durable, end), tuple(read.damaged),
     )  # fmt: skip
 
 

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from brokers.log.commit_log import CommitLog
 from brokers.log.dispatch import Dispatcher, before_arrays
+from brokers.log.errors import is_unreadable
+from brokers.log.recovery_damage import Written, behind_damage
 from brokers.log.recovery_plan import Confirmed
 
 # Loading the arrays takes as long as some 4 MiB of small messages one after the other.
@@ -19,14 +21,31 @@ WINDOW_BYTES, WINDOW_BYTES_MIN = 1 << 20, 64 << 10
 SINGLY = 64
 
 
-def read_to_the_end(log: CommitLog, read: Confirmed, dispatcher: Dispatcher) -> None:
-    """Gives every confirmed message its queue entry; `read` knows the rest afterwards."""
+def read_to_the_end(log: CommitLog, read: Confirmed, dispatcher: Dispatcher, written: Written) -> None:
+    """Gives every confirmed message its queue entry; `read` knows the rest afterwards. Damage in what was once written is
+    passed over."""
+    _read_on(log, read, dispatcher)
+    while read.walk.reason and (passed := behind_damage(log.read, read.walk.end, log.capacity_end, log.file_bytes, written)):
+        read.over_damage(*passed)
+        _read_on(log, read, dispatcher)
+
+
+def _read_on(log: CommitLog, read: Confirmed, dispatcher: Dispatcher) -> None:
     limit = log.capacity_end
-    if any(log.read(read.walk.end + WORTH_BYTES, 8)):
+    if _is_long(log, read.walk.end):
         while read.walk.end < limit and not read.walk.reason:
             if not _many(log, read, dispatcher, limit):
                 dispatcher.build(read.some(SINGLY))
     dispatcher.build(read)
+
+
+def _is_long(log: CommitLog, at: int) -> bool:
+    try:
+        return any(log.read(at + WORTH_BYTES, 8))
+    except OSError as error:
+        if is_unreadable(error):
+            return False
+        raise
 
 
 def _many(log: CommitLog, read: Confirmed, dispatcher: Dispatcher, limit: int) -> bool:
@@ -35,7 +54,12 @@ def _many(log: CommitLog, read: Confirmed, dispatcher: Dispatcher, limit: int) -
     if start >= read.looked_at_singly_from:
         return False
     count = min(read.alike_below(limit) - start, WINDOW_BYTES)
-    data = log.read(start, count) if count >= WINDOW_BYTES_MIN else b""
+    try:
+        data = log.read(start, count) if count >= WINDOW_BYTES_MIN else b""
+    except OSError as error:
+        if is_unreadable(error):
+            return False
+        raise
     if not data or not any(data[-8:]):  # the log may end in between
         return False
     before_arrays()

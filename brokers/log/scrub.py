@@ -61,7 +61,7 @@ def scrub(data: bytes, start: int, file_bytes: int, *, whole: bool, proven: bool
         may_go_on = walk.incomplete or not _leads_within(data, start, at, file_bytes)
         if may_go_on and not whole and (at > start or len(data) < PIECE_BYTES_MAX):
             break
-        following = _led_to(data, start, at)
+        following = led_to(data, start, at)
         bad.append(BadRecord(Place(at, 0 if following is None else following - at), walk.reason, proven))
         lost, at = following is None, at + 1 if following is None else following
     return Scrubbed(at, bad, proven, lost)
@@ -94,7 +94,7 @@ def _blank_end(data: bytes, start: int, at: int, file_bytes: int) -> int | None:
     return file_end
 
 
-def _length(data: bytes, start: int, at: int) -> int:
+def record_bytes(data: bytes, start: int, at: int) -> int:
     """What the record at `at` says that it is long; 0 where that can be no message."""
     size = size_and_magic(data, at - start)[0] if start + len(data) - at >= 8 else 0
     return size if MESSAGE_BYTES_MIN <= size <= RECORD_BYTES_MAX else 0
@@ -102,14 +102,14 @@ def _length(data: bytes, start: int, at: int) -> int:
 
 def _leads_within(data: bytes, start: int, at: int, file_bytes: int) -> bool:
     """Whether `data` shows what is where the damaged record at `at` says that the next one begins."""
-    size, limit = _length(data, start, at), start + len(data)
+    size, limit = record_bytes(data, start, at), start + len(data)
     file_end = at - at % file_bytes + file_bytes
     return at + 8 <= limit and (at + size + MESSAGE_BYTES_MIN <= limit or limit == file_end)
 
 
-def _led_to(data: bytes, start: int, at: int) -> int | None:
+def led_to(data: bytes, start: int, at: int) -> int | None:
     """Where the next record begins, as the length of the damaged one at `at` and that record itself agree."""
-    following = at + _length(data, start, at)
+    following = at + record_bytes(data, start, at)
     if following > at and next_record(data[: following - start + MESSAGE_BYTES_MIN], start, following) == following:
         return following
     return None

@@ -22,7 +22,7 @@ from brokers.log.commit_log import FILE_BYTES_DEFAULT, CommitLog, FileRange
 from brokers.log.consume_queues import FILE_BYTES_DEFAULT as QUEUE_FILE_BYTES_DEFAULT, ConsumeQueues
 from brokers.log.disk_space import Spare, full_disk_told
 from brokers.log.dispatch import Dispatcher, QueueGrowth
-from brokers.log.errors import DiskFull
+from brokers.log.errors import DiskFull, LogError, is_unreadable
 from brokers.log.index import ENTRIES_MAX_DEFAULT, SLOTS_DEFAULT, open_index
 from brokers.log.integrity import QueueCheck
 from brokers.log.open_files import OPEN_FILES_MAX, sync_files
@@ -67,6 +67,14 @@ class MessageStore:
         self.full: str | None = None  # why no new message is taken although there may be room (retention)
         try:
             self._open(same_boot)
+        except OSError as error:
+            self._lock.release()
+            if not is_unreadable(error):
+                raise
+            raise LogError(
+                f"{self.root} cannot be read: {error}; copy what can be read to a sound disk, or start this replica with an"
+                " empty data folder"
+            ) from error
         except BaseException:
             self._lock.release()
             raise

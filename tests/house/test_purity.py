@@ -21,7 +21,7 @@ SHELLS: dict[str, tuple[str, ...]] = {
         "processors/controller_process.py", "processors/controller_log.py", "processors/faust_worker.py",
         "processors/effect_runner.py", "processors/fact_reporter.py", "processors/log_watch.py", "processors/start_fold.py",
         "processors/last_resort.py", "processors/log_levels.py", "processors/namesrv_process.py", "processors/peers.py", "processors/outcome_publisher.py",
-        "brokers/broker_process.py", "brokers/hand_over_work.py", "brokers/index_upkeep.py", "brokers/local_replica.py", "brokers/membership.py", "brokers/predecessor.py", "brokers/retention_task.py", "brokers/role_notices.py", "brokers/role_switch.py", "brokers/scrubber.py", "brokers/send_parts.py", "brokers/upkeep.py",
+        "brokers/broker_process.py", "brokers/hand_over_work.py", "brokers/index_upkeep.py", "brokers/local_replica.py", "brokers/membership.py", "brokers/predecessor.py", "brokers/retention_task.py", "brokers/role_notices.py", "brokers/role_switch.py", "brokers/scrubber.py", "brokers/send_parts.py", "brokers/store_care.py", "brokers/upkeep.py",
         "brokers/replica/driver.py", "brokers/replica/hooks.py", "lakehouse/landing_job.py", "lakehouse/landing_beside.py", "lakehouse/activity.py", "lakehouse/lander.py", "lakehouse/catalogue.py",
     ),
     "Kafka": (
@@ -42,7 +42,7 @@ SHELLS: dict[str, tuple[str, ...]] = {
         "lakehouse/late_schemas.py",
         "processors/snapshots.py", "processors/snapshot_route.py", "processors/start_notes.py", "processors/whole_file.py", "processors/own_identity.py", "processors/folder_lock.py", "brokers/boot.py", "brokers/held_position.py", "brokers/identity_file.py",
         "brokers/ha/epoch_file.py", "brokers/log/checkpoint.py", "brokers/log/cold_query.py", "brokers/log/commit_log.py",
-        "brokers/log/consume_queue.py", "brokers/log/consume_queues.py", "brokers/log/disk.py", "brokers/log/dispatch.py", "brokers/log/json_files.py",
+        "brokers/log/consume_queue.py", "brokers/log/consume_queues.py", "brokers/log/cut_bytes.py", "brokers/log/disk.py", "brokers/log/dispatch.py", "brokers/log/json_files.py",
         "brokers/log/disk_space.py", "brokers/log/entry_process.py", "brokers/log/entry_worker.py", "brokers/log/group_commit.py", "brokers/log/log_folder.py", "brokers/log/index.py", "brokers/log/index_file.py", "brokers/log/next_file.py", "brokers/log/open_files.py", "brokers/log/patch.py", "brokers/log/queue_follower.py", "brokers/log/segment_files.py", "brokers/log/side_reader.py", "brokers/log/store.py", "brokers/log/trimming.py", "brokers/service/table_files.py", "brokers/service/table_writer.py", "brokers/service/kept_files.py", "lakehouse/status.py",
         "lakehouse/writer_lock.py", "lakehouse/commit_lock.py",
     ),

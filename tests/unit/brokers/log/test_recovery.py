@@ -1,6 +1,8 @@
 """Opening a store after every kind of end: kill, torn tail, lost writes, cut in between."""
 
 import dataclasses
+import errno
+import os
 import shutil
 import subprocess
 import sys
@@ -11,6 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from brokers.log import recovery_damage
 from brokers.log.checkpoint import Checkpoint, read_checkpoint, write_checkpoint
 from brokers.log.properties import encode_properties
 from brokers.log.store import MessageStore
@@ -397,3 +400,64 @@ def test_what_was_confirmed_and_not_flushed_may_be_torn_by_a_loss_of_power(tmp_p
     again = small_store(tmp_path)
     assert again.log_end == end
     assert again.put(message(), NOW_MS).queue_offset == 1
+
+
+@pytest.mark.parametrize("clean", [True, False])
+@pytest.mark.parametrize("same_boot", [True, False])
+@pytest.mark.parametrize("at", [88, 2, 33], ids=["body", "length", "position"])
+def test_a_damaged_record_takes_no_sound_one_along(tmp_path: Path, clean: bool, same_boot: bool, at: int) -> None:
+    """One flipped byte in what was flushed, in the file that a start reads."""
+    store = small_store(tmp_path)
+    places = [store.put(message(body=b"%d" % number), NOW_MS + number).physical_offset for number in range(60)]
+    store.dispatch_to(store.log_end)
+    store.checkpoint()
+    data = log_bytes(store)
+    store.close(clean=clean)
+    number = next(number for number, place in enumerate(places) if place >= 4096) + 4
+    file, within = log_file(tmp_path, places[number] // 4096 * 4096), places[number] % 4096 + at
+    overwrite(file, within, bytes([file.read_bytes()[within] ^ 0x11]))
+    again = small_store(tmp_path, same_boot=same_boot)
+    assert (again.log_end, again.confirm_offset, again.recovery.missing_bytes) == (len(data), len(data), 0)
+    (bad,) = again.recovery.damaged
+    assert bad.place.offset == places[number] and bad.proven
+    again.dispatch_to(again.log_end)
+    assert again.queue_bounds("T", 0) == (0, 60)
+    answer = again.query("T", 0, number, 1)
+    assert answer.refused is not None and answer.body == b""
+    assert [again.query("T", 0, slot, 1).messages for slot in range(60)] == [slot != number for slot in range(60)]
+    assert again.put(message(), NOW_MS).queue_offset == 60
+
+
+def test_what_is_cut_off_a_log_is_kept_beside_it(tmp_path: Path) -> None:
+    _, ends = killed(tmp_path, checkpoint_at=12)
+    data = log_file(tmp_path).read_bytes().rstrip(b"\0")
+    overwrite(log_file(tmp_path), ends[20] + 88, b"!")
+    again = small_store(tmp_path)
+    assert again.log_end == ends[20]
+    (kept,) = (tmp_path / "cutAtStart").iterdir()
+    assert kept.name.startswith(f"{ends[20]:020d}") and kept.read_bytes()[91:] == data[ends[20] + 91 :]
+
+
+def test_a_sector_that_cannot_be_read_costs_its_records_and_no_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = small_store(tmp_path)
+    places = [store.put(message(body=b"%d" % number), NOW_MS + number).physical_offset for number in range(110)]
+    store.dispatch_to(store.log_end)
+    end = store.log_end
+    store.close()
+    real, bad = os.pread, range(places[99] % 4096 + 10, places[99] % 4096 + 20)
+
+    def pread(fd: int, count: int, position: int) -> bytes:
+        name = os.readlink(f"/proc/self/fd/{fd}")
+        if name.endswith(log_file(tmp_path, places[99] // 4096 * 4096).name) and "commitlog" in name:
+            if position < bad.stop and position + count > bad.start:
+                raise OSError(errno.EIO, os.strerror(errno.EIO))
+        return real(fd, count, position)
+
+    monkeypatch.setattr(os, "pread", pread)
+    monkeypatch.setattr(recovery_damage, "SECTOR_BYTES", 64)
+    again = small_store(tmp_path, same_boot=True)
+    assert again.log_end == end
+    assert [one.place.offset for one in again.recovery.damaged] == [places[99]]
+    assert "cannot be read" in again.recovery.damaged[0].reason
+    again.dispatch_to(again.log_end)
+    assert [slot for slot in range(110) if again.query("T", 0, slot, 1).messages == 0] == [99]
