@@ -44,5 +44,6 @@ SUBVERBS: dict[str, Verb] = {
                     "regent controller export --to 10.0.0.5:9878 --sets broker-a")),
     "rebuild": Verb("infra.cli_controller_rebuild", "make a lost command log anew from the landed tables, and prove it by digest",
                     ("regent controller rebuild --from-delta .regent/data/tables --dry-run",
-                     "regent controller rebuild --from-delta /srv/tables --kafka bootstrap.servers=k1:9092")),
+                     "regent controller rebuild --from-delta /srv/tables --kafka bootstrap.servers=k1:9092",
+                     "regent controller rebuild --from-log")),
 }

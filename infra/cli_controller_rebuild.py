@@ -10,6 +10,7 @@ import argparse
 import json
 import sys
 import time
+import uuid
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -17,8 +18,10 @@ from events.topics import COMMANDS_TOPIC, OUTCOMES_TOPIC
 from infra.cli_process import table_of
 from infra.cli_up import add_dir
 from infra.data_folder import DataFolder
+from infra.log_doubts import doubts_behind
 from infra.problems import EXIT_DONE, EXIT_USAGE, Problem
 from infra.topic_restore import FreshTopic
+from processors.fold import Folder, ReleaseTooOld
 
 if TYPE_CHECKING:
     from lakehouse.lake import Lake
@@ -29,7 +32,9 @@ PROGRESS_EVERY_S = 2.0
 def add_arguments(parser: argparse.ArgumentParser, verb: str) -> None:
     """Flags of the verb."""
     add_dir(parser)
-    parser.add_argument("--from-delta", metavar="TABLES", required=True, help="folder or URI of the landed tables")
+    source = parser.add_mutually_exclusive_group(required=True)
+    source.add_argument("--from-delta", metavar="TABLES", help="folder or URI of the landed tables")
+    source.add_argument("--from-log", action="store_true", help="the log stays as it is, and goes on with every set uncertain (no controller may run)")
     parser.add_argument("--cluster", metavar="ID", help="whose history, where several clusters land in one place")
     parser.add_argument("--kafka", action="append", metavar="KEY=VALUE",
                         help="where the topic is made, e.g. bootstrap.servers=... (default: the Kafka of the cluster in --dir)")
@@ -47,6 +52,10 @@ def run(arguments: argparse.Namespace) -> int:
     from lakehouse.lake import open_lake
 
     say = _say_to_stderr if arguments.json else _say
+    if arguments.from_log:
+        document = doubt_log(kafka_of(arguments), arguments.topic, arguments.dry_run, say)
+        print(json.dumps(document, indent=1) if arguments.json else "\n".join(lines_of_doubts(document)))
+        return EXIT_DONE
     try:
         lake = open_lake(arguments.from_delta, arguments.cluster)
         document = rebuild(lake, kafka_of(arguments), arguments.topic, arguments.dry_run, say, arguments.accept_unflushed_log)
@@ -112,8 +121,33 @@ def rebuild(
         for fresh, source in restored:
             fresh.create()
             fresh.write(source.records(), _Shown(f"{fresh.name}: records written", source.end, say).tell)
-        _prove_written(restored[0][0], commands.end, published, proof, say)
+        written = _prove_written(restored[0][0], commands.end, published, proof, say)
+        if topic == COMMANDS_TOPIC:
+            document |= _made_uncertain(restored[0][0], written, say)
     return document
+
+
+def doubt_log(kafka: dict[str, str], topic: str, dry_run: bool, say: Callable[[str], None]) -> dict[str, Any]:
+    """The log as it stands, with every set in it uncertain from its end on. Problem when it is not whole."""
+    log, folder = FreshTopic(kafka, topic), Folder()
+
+    def take(offset: int, data: bytes) -> None:
+        folder.apply(offset, data)
+
+    try:
+        end = log.read_whole(take)
+    except ReleaseTooOld as error:
+        raise Problem(f"{topic}, offset {folder.next_offset}: {error}", "Use that release.") from error
+    document: dict[str, Any] = {"topic": topic, "commands": end, "digest": folder.digest.hex(), "written": not dry_run}
+    return document | _made_uncertain(log, folder, say, dry_run)
+
+
+def _made_uncertain(log: FreshTopic, folder: Folder, say: Callable[[str], None], dry_run: bool = False) -> dict[str, Any]:
+    doubts = doubts_behind(folder, lambda: uuid.uuid4().bytes, int(time.time() * 1000))
+    if doubts.records and not dry_run:
+        log.write(doubts.records, lambda written: None, "Stop whoever writes there (no controller may run), and run 'regent controller rebuild --from-log'.")
+        say(f"{log.name}: {len(doubts.sets)} sets are uncertain from offset {doubts.records[0].offset} on")
+    return {"uncertain_sets": list(doubts.sets), "rules_activated": doubts.activated}
 
 
 def _proven(commands: Any, outcomes: Any, say: Callable[[str], None]) -> tuple[Any, Any]:
@@ -131,7 +165,7 @@ def _proven(commands: Any, outcomes: Any, say: Callable[[str], None]) -> tuple[A
     return published, fold.proof
 
 
-def _prove_written(fresh: FreshTopic, end: int, published: Any, proof: Any, say: Callable[[str], None]) -> None:
+def _prove_written(fresh: FreshTopic, end: int, published: Any, proof: Any, say: Callable[[str], None]) -> Folder:
     """Read the topic back and fold it once more: what counts is what stands there now."""
     from lakehouse.rebuild_proof import ProvingFold
 
@@ -145,6 +179,8 @@ def _prove_written(fresh: FreshTopic, end: int, published: Any, proof: Any, say:
     fresh.read(take, end)
     if again.proof != proof:
         raise Problem(f"what was written to {fresh.name} folds to another digest", "Delete the topic and run this again.")
+    folder: Folder = again.folder
+    return folder
 
 
 class _Shown:
@@ -182,10 +218,35 @@ def lines_of(document: dict[str, Any]) -> list[str]:
     ]  # fmt: skip
     if proven < last:
         lines.append(f"  {last - proven} commands behind offset {proven} have no published digest; they were folded as they are")
+    lines += _uncertain_lines(document)
     if document["written"]:
         lines.append(
-            "Start the controllers now. One that had applied more than this refuses to start: what was decided behind offset "
+            "Start the controllers now. One that had applied more than this may refuse to start: what was decided behind offset "
             f"{last} never landed and is lost; move its data folder away once you have seen to it. A landing job whose other"
             " topics were lost too refuses these tables: keep them, and give it new folders for tables and checkpoint, where the restored log lands again."
+        )
+    return lines
+
+
+def lines_of_doubts(document: dict[str, Any]) -> list[str]:
+    """What was done to a log that stays, for people, with what to do next."""
+    done = "were read" if document["written"] else "were read (dry run: nothing was written)"
+    head = f"{document['commands']} commands of {document['topic']} {done}; digest {document['digest']}"
+    after = (
+        "Start the controllers now. One that had applied more than the log held may refuse to start: move its data folder away, "
+        "what it knew beyond that is lost."
+    )
+    return [head, *_uncertain_lines(document), *([after] if document["written"] else [])]
+
+
+def _uncertain_lines(document: dict[str, Any]) -> list[str]:
+    lines: list[str] = []
+    if rules := document.get("rules_activated"):
+        lines.append(f"rules {rules} are active from there on (older ones cannot doubt a set): every controller needs this release")
+    if names := document.get("uncertain_sets"):
+        lines.append(
+            f"uncertain: {', '.join(names)}. Lost decisions may have changed who holds what was acknowledged, so each elects a master when all "
+            "of its replicas have reported, and the longest leads; it is AT_RISK only if one is missing or may have lost something "
+            "(an operator ends the wait: regent controller elect SET ID)"
         )
     return lines

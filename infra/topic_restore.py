@@ -11,13 +11,13 @@ from dataclasses import replace
 from typing import Protocol
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import AdminClient, ClusterMetadata, NewTopic
 
 from events.producer import LOG_CLIENT_SETTINGS, PRODUCER_SETTINGS
 from events.topics import COMMANDS, FLUSH_SETTING, OUTCOMES, PRODUCTION_IN_SYNC_MIN, PRODUCTION_REPLICATION_MIN
 from infra import waiting
 from infra.problems import EXIT_USAGE, Problem
-from processors.log_reader import LogReader, LogUnreachable
+from processors.log_reader import LogBroken, LogReader, LogUnreachable
 from processors.topic_check import TopicsUnfit, settings_of, unfit
 
 ASK_TIMEOUT_S = 10.0
@@ -59,11 +59,7 @@ class FreshTopic:
 
     def require_fresh(self) -> bool:
         """Whether the topic is there already, empty and fit. Problem when it is not empty, not fit, or Kafka does not answer."""
-        try:
-            with waiting.told(f"waiting for Kafka at {self._kafka['bootstrap.servers']}, {ASK_TIMEOUT_S:g} s at most"):
-                metadata = self._admin.list_topics(timeout=ASK_TIMEOUT_S)
-        except KafkaException as error:
-            raise Problem(f"Kafka at {self._kafka['bootstrap.servers']} is not reachable: {error.args[0].str()}", "Start it (of a local cluster: 'regent kafka --config DIR/config/kafka-1.toml'), or correct --kafka.") from error
+        metadata = self._metadata()
         if self.name not in metadata.topics:
             return False
         first, end = self._bounds()
@@ -82,6 +78,14 @@ class FreshTopic:
             raise Problem(f"topic {self.name}: {'; '.join(wrong)}", "Delete it; it is then created as it must be.")
         return True
 
+    def _metadata(self) -> ClusterMetadata:
+        try:
+            with waiting.told(f"waiting for Kafka at {self._kafka['bootstrap.servers']}, {ASK_TIMEOUT_S:g} s at most"):
+                found: ClusterMetadata = self._admin.list_topics(timeout=ASK_TIMEOUT_S)
+        except KafkaException as error:
+            raise Problem(f"Kafka at {self._kafka['bootstrap.servers']} is not reachable: {error.args[0].str()}", "Start it (of a local cluster: 'regent kafka --config DIR/config/kafka-1.toml'), or correct --kafka.") from error
+        return found
+
     def _bounds(self) -> tuple[int, int]:
         reader = LogReader(self._kafka)
         try:
@@ -90,6 +94,20 @@ class FreshTopic:
             raise Problem(f"Kafka does not say what is in {error}", "Try again.") from error
         finally:
             reader.close()
+
+    def read_whole(self, take: Callable[[int, bytes], None]) -> int:
+        """Everything in a topic that stays as it is; gives its end. Problem when it holds no history from offset 0 on."""
+        first, end = self._bounds() if self.name in self._metadata().topics else (0, 0)
+        if first > 0 or end == 0:
+            raise Problem(f"topic {self.name} holds no whole history: its offsets run from {first} to {end}", "Restore it with --from-delta.")
+        reader = LogReader(self._kafka)
+        try:
+            reader.read(self.name, 0, end, take)
+        except (LogBroken, LogUnreachable) as error:
+            raise Problem(f"{self.name} cannot be read: {error}", "Nothing was written. Try again.") from error
+        finally:
+            reader.close()
+        return end
 
     def create(self) -> None:
         """Create it with what safety needs of it, if it is not there."""
@@ -110,8 +128,8 @@ class FreshTopic:
                 raise Problem(f"topic {self.name} was created, but Kafka does not show it", "Look into Kafka's log.")
             time.sleep(POLL_S)
 
-    def write(self, records: Iterable[Record], progress: Progress) -> int:
-        """Append all of them; gives how many. Problem when one does not get the offset it had."""
+    def write(self, records: Iterable[Record], progress: Progress, way_out: str = "Delete the topic and run this again.") -> int:
+        """Append all of them; gives how many. Problem when one does not get the offset it has, with `way_out`."""
         producer = Producer({**PRODUCER_SETTINGS, "delivery.timeout.ms": 60_000, "linger.ms": 5, **self._kafka})
         written = 0
         for record in records:
@@ -125,7 +143,7 @@ class FreshTopic:
         if producer.flush(FLUSH_TIMEOUT_S) and self._refused is None:
             self._refused = "records were not acknowledged in time"
         if self._refused is not None:
-            raise Problem(f"{self.name} is not restored: {self._refused}", "Delete the topic and run this again.")
+            raise Problem(f"{self.name} is not written: {self._refused}", way_out)
         return written
 
     def _append(self, producer: Producer, record: Record) -> None:

@@ -84,6 +84,11 @@ class ProvingFold:
         self._proven = offset
 
     @property
+    def folder(self) -> Folder:
+        """What the commands gave so far; whoever goes on with it ends this proof."""
+        return self._folder
+
+    @property
     def proof(self) -> Proof:
         return Proof(self._folder.next_offset, self._folder.digest.hex(), self._proven, self.problem)
 

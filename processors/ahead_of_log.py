@@ -14,10 +14,13 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from events.topics import COMMANDS_TOPIC
-from processors.log_health import RESTORE
 from processors.pulse import Heartbeat
 from processors.state import EPOCH_REACH, BrokerSet
 
+WAY_OUT = (
+    "stop all controllers, then restore it (`regent controller rebuild --from-delta` makes it anew from the landed tables) or, "
+    "where no tables hold more, go on with what is left (`regent controller rebuild --from-log`): both have every set proven anew"
+)
 REPORTS_MIN = 3
 """So many reports, each proven by an end of the log that was asked for after it came, stop a controller."""
 REPORTS_WITHIN_MS = 60_000
@@ -100,7 +103,7 @@ def behind_brokers(name: str, ahead: Ahead, end: int) -> str:
     """The text for a log that ends, at offset `end`, before what a broker knows."""
     return (
         f"{COMMANDS_TOPIC} ends at offset {end} with {ahead.what} {ahead.known} of {name}, but its broker {ahead.broker_id} "
-        f"({ahead.address}) was told {ahead.told}: the log lost its newest decisions; {RESTORE}"
+        f"({ahead.address}) was told {ahead.told}: the log lost its newest decisions; {WAY_OUT}"
     )
 
 

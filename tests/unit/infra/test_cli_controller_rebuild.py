@@ -71,7 +71,25 @@ def test_what_was_restored_is_said_with_what_to_do_next() -> None:
     text = "\n".join(verb.lines_of({
         "topic": "regent.commands", "commands": 10, "digest": "ab", "proven_up_to": 9, "outcomes": 11, "written": True,
     }))  # fmt: skip
-    assert "10 commands, offsets 0 to 9, restored" in text and "11 outcomes" in text and "refuses to start" in text
+    assert "10 commands, offsets 0 to 9, restored" in text and "11 outcomes" in text and "may refuse to start" in text
+
+
+def test_sets_that_are_uncertain_are_said_with_what_they_wait_for() -> None:
+    document = {"topic": "regent.commands", "commands": 10, "digest": "ab", "written": True, "uncertain_sets": ["a", "b"], "rules_activated": 3}
+    for text in ("\n".join(verb.lines_of_doubts(document)), "\n".join(verb.lines_of(document | {"proven_up_to": 9, "outcomes": 0}))):
+        assert "uncertain: a, b." in text and "rules 3 are active from there on" in text and "Start the controllers now" in text
+
+
+def test_a_log_that_stays_must_be_there_whole(capsys: pytest.CaptureFixture[str]) -> None:
+    with mock_kafka() as kafka:
+        at = f"bootstrap.servers={kafka['bootstrap.servers']}"
+        assert main(["controller", "rebuild", "--from-log", "--kafka", at, "--topic", "a.trial", "--dry-run"]) == 1
+    assert "holds no whole history: its offsets run from 0 to 0" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("words", [[], ["--from-log", "--from-delta", "x"]])
+def test_one_source_is_named(words: list[str]) -> None:
+    assert main(["controller", "rebuild", *words]) == EXIT_USAGE
 
 
 @pytest.mark.parametrize(("words", "said"), [
