@@ -7,10 +7,14 @@ import subprocess
 from functools import partial
 from pathlib import Path
 
+from events.changes import SyncStateSetAltered
 from tests.chaos.armed import UNCLEAN, Armed
 from tests.chaos.broker_stage import BrokerStage
+from tests.chaos.damage_lines import broker_id_of
 from tests.chaos.left_out_lines import without_risk
 from tests.chaos.line import Line
+from tests.support.decision_log import proven_outcomes, wait_published
+from tests.support.local_cluster import wait_until
 
 
 def identity_alone(stage: BrokerStage) -> str:
@@ -45,11 +49,22 @@ def backup_restored(of_stopped: bool, stage: BrokerStage) -> str:
             stage.flows(20)
             with armed.killed(victim):
                 _restore(armed, victim, backup)
-            stage.cluster.set_view(f"{victim} is found to have less than it had", lambda view: view.in_sync_epoch > epoch)
+            wait_left(stage, broker_id_of(armed, victim), epoch)
             with armed.killed(stage.master()):
                 stage.wait_for(1.0)
         stage.cluster.whole()
     return f"{victim} went back to a backup of a {'stopped' if of_stopped else 'running'} broker and had to leave, the master died then"
+
+
+def wait_left(stage: BrokerStage, broker_id: int, epoch: int) -> None:
+    """Until a decision has left that member out of a set whose epoch was `epoch` because it lost something; it may be back by now."""
+
+    def has_left() -> bool:
+        wait_published(stage.cluster)
+        altered = [change for one in proven_outcomes(stage.cluster.bootstrap) for change in one.changes if isinstance(change, SyncStateSetAltered)]
+        return any(broker_id in one.unclean_members for one in altered if one.sync_state_set_epoch > epoch)
+
+    wait_until(has_left, f"replica {broker_id} is found to have less than it had", poll_s=0.2)
 
 
 def _backup(armed: Armed, name: str, of_stopped: bool) -> Path:

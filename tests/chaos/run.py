@@ -31,7 +31,7 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT))
 
 from infra.cli_status import table  # noqa: E402
-from tests.chaos import broker_lines, broker_run, control_run, landing_lines, landing_run, network  # noqa: E402
+from tests.chaos import broker_lines, broker_run, control_run, java_lines, landing_lines, landing_run, network  # noqa: E402
 from tests.chaos.broker_stage import CLIENT, HEARTBEAT_MS, SILENCE_MS  # noqa: E402
 from tests.chaos.control_run import BLOWS, Blow  # noqa: E402
 from tests.chaos.landing_lines import LandingLine  # noqa: E402
@@ -152,6 +152,7 @@ def main(words: Sequence[str] | None = None) -> int:
         list_lines()
         return 0 if flags.list else 2
     if lines:
+        java_lines.fetch(lines)
         network.go_inside()
     interruptible()
     home = Path(tempfile.mkdtemp(prefix="regent-chaos-"))
