@@ -133,16 +133,15 @@ def has_property(properties: str, key: str) -> bool:
 
 
 def property_value(properties: str, key: str) -> str | None:
-    """The value of one property, without decoding the others."""
-    if properties.startswith(key + "\x01"):
-        start = len(key) + 1
-    else:
-        start = properties.find(f"\x02{key}\x01")
-        if start < 0:
-            return None
-        start += len(key) + 2
-    end = properties.find("\x02", start)
-    return properties[start:] if end < 0 else properties[start:end]
+    """The value of one property as readers decode it, without decoding the others: of equal names the last one with a value."""
+    mark, end = key + "\x01", len(properties)
+    while (at := properties.rfind(mark, 0, end)) >= 0:
+        if at == 0 or properties[at - 1] == "\x02":
+            value, _, _ = properties[at + len(mark) :].partition("\x02")
+            if value:
+                return value
+        end = at
+    return None
 
 
 def with_property(properties: str, key: str, value: str) -> str:

@@ -166,7 +166,7 @@ class TopicTable:
 
     def has_queue(self, topic: str, queue_id: int) -> bool:
         config = self.configs.get(topic)
-        return config is not None and queue_id < config.queues
+        return config is not None and 0 <= queue_id < config.queues
 
     def put(self, configs: Iterable[TopicConfig], wall_ms: int) -> bool:
         """Add or change topics; False when nothing changed. `ValueError` when the table is full."""

@@ -51,5 +51,8 @@ def usual_send(ext: Mapping[str, str]) -> UsualSend | None:
         if at < 0:
             return None
         start += at + 1
+    if properties.find(_UNIQUE, start) >= 0:  # readers take the last of two
+        return None
     end = properties.find("\x02", start)
-    return UsualSend(topic, int(queue), int(born), properties, properties[start:] if end < 0 else properties[start:end])
+    unique_key = properties[start:] if end < 0 else properties[start:end]
+    return UsualSend(topic, int(queue), int(born), properties, unique_key) if unique_key else None

@@ -99,3 +99,14 @@ async def test_a_group_that_an_operator_made_gets_its_retry_topic_with_its_first
         assert (await master.ask(RemotingCommand.request(200, body=b'{"groupName":"g","retryQueueNums":3}'))).code == 0
         master.service.ensure_groups(["g"])
         assert master.tables.topics.get("%RETRY%g") == TopicConfig("%RETRY%g", 3, 3)
+
+
+@pytest.mark.parametrize("code", [19010, 19011, 19013, 19014])
+async def test_what_replicas_tell_each_other_strangers_may_not_ask(tmp_path: Path, code: int) -> None:
+    async with Desk(tmp_path) as desk:
+        desk.lead()
+        assert (await desk.ask(send_request("T", b"secret"))).code == 0
+        desk.believes = False
+        ext = {"regentMasterEpoch": "9", "offset": "0", "count": str(desk.store.log_end)}
+        answer = await desk.ask(RemotingCommand.request(code, ext, b'{"topicConfigTable":{}}'))
+        assert answer.code == 16 and answer.body == b""

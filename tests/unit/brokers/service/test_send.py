@@ -7,6 +7,8 @@ import pytest
 
 from brokers.log.disk_space import full_remark
 from brokers.log.flush_queue import Flushed
+from brokers.log.batch_units import BatchUnit, encode_batch
+from brokers.log.properties import decode_properties
 from brokers.log.records import BODY_BYTES_MAX, decode_messages
 from brokers.replica.waiters import Confirmation
 from brokers.service.send import WAITING_BYTES_MAX
@@ -93,6 +95,34 @@ async def test_a_message_without_an_id_gets_one(tmp_path: Path) -> None:
         (message,) = decode_messages((await desk.ask(pull_request("T", 0, 0))).body)
         properties = message.fields.properties
         assert answer.ext["transactionId"].encode() in properties and b"POP_CK" not in properties and properties.startswith(b"a\x01b\x02")
+
+
+async def test_an_id_given_twice_is_answered_as_readers_decode_it(tmp_path: Path) -> None:
+    async with Desk(tmp_path) as desk:
+        desk.lead()
+        for text, answered in (("UNIQ_KEY\x01first\x02UNIQ_KEY\x01last\x02", "last"), ("UNIQ_KEY\x01only\x02UNIQ_KEY\x01\x02", "only")):
+            for code in (310, 10):
+                request = send_request("T", b"x")
+                request.ext["i"] = text
+                if code == 10:
+                    names = "producerGroup topic defaultTopic defaultTopicQueueNums queueId sysFlag bornTimestamp flag properties reconsumeTimes unitMode batch"
+                    request.ext = dict(zip(names.split(), (request.ext[key] for key in "abcdefghijkm"), strict=True))
+                    request.code = 10
+                assert (await desk.ask(request)).ext["transactionId"] == answered
+        stored = decode_messages((await desk.ask(pull_request("T", 0, 0))).body)
+        assert [decode_properties(each.fields.properties)["UNIQ_KEY"] for each in stored] == ["last", "last", "only", "only"]
+
+
+@pytest.mark.parametrize("kind", [b"DELAY\x013\x02", b"a\x01b\x02TRAN_MSG\x01true\x02", b"TIMER_DELIVER_MS\x015\x02"])
+async def test_a_batch_with_a_message_that_a_single_send_may_not_have_is_refused_and_nothing_of_it_stored(tmp_path: Path, kind: bytes) -> None:
+    async with Desk(tmp_path) as desk:
+        desk.lead()
+        units = [BatchUnit(0, b"one", b"UNIQ_KEY\x01k1\x02"), BatchUnit(0, b"two", b"UNIQ_KEY\x01k2\x02" + kind)]
+        for batch, code in ((units, 13), (units[:1], 0)):
+            request = send_request("T", encode_batch(batch))
+            request.code, request.ext["m"] = 320, "true"
+            assert (await desk.ask(request)).code == code
+        assert [each.fields.body for each in decode_messages(desk.store.read_log(0, desk.store.log_end))] == [b"one"]
 
 
 async def test_a_oneway_send_is_stored_and_not_answered(tmp_path: Path) -> None:

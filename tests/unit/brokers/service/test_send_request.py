@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from brokers.service.request_fields import BadField
+from brokers.log.properties import decode_properties
 from brokers.service.send_request import (
     answer_ext, has_property, joined_properties, parse_v1, parse_v2, property_value, refusal, stored_properties, topic_refusal,
     waits_for_replicas,
@@ -71,6 +72,11 @@ def test_properties_are_found_at_either_place() -> None:
     text = "A\x011\x02UNIQ_KEY\x01id\x02"
     assert has_property(text, "A") and property_value(text, "A") == "1" and property_value(text, "UNIQ_KEY") == "id"
     assert not has_property(text, "KEY") and property_value("A\x01x", "A") == "x" and property_value(text, "B") is None
+
+
+@pytest.mark.parametrize("text", ["K\x01a\x02K\x01b\x02", "K\x01b\x02K\x01\x02", "K\x01a\x02xK\x01c\x02K\x01b", "K\x01\x02", "xK\x01a\x02", "K\x01a\x01b\x02"])
+def test_of_equal_properties_the_one_that_readers_decode_counts(text: str) -> None:
+    assert property_value(text, "K") == decode_properties(text.encode()).get("K")
 
 
 def test_what_the_broker_adds_follows_what_the_producer_sent() -> None:

@@ -49,6 +49,7 @@ def test_what_a_java_producer_sends_is_usual() -> None:
 @settings(max_examples=300, suppress_health_check=[HealthCheck.filter_too_much])
 @given(CHANGES, st.integers(0, 2))
 @example({"i": "UNIQ_KEY\x01k\x02"}, 1)
+@example({"i": "UNIQ_KEY\x01k\x02xUNIQ_KEY\x01l\x02"}, 1)
 def test_whatever_is_usual_is_the_same_message_the_long_way(changes: dict[str, str | None], padding: int) -> None:
     ext = changed(changes)
     read = usual_send(ext)
