@@ -48,6 +48,7 @@ def _election_text(broker_name: str, election: Mapping[str, Any]) -> str:
         lines += _evidence_lines(election["request"]["evidence"])
     if election["candidates"]:
         lines += _candidate_lines(election["candidates"])
+        lines += _wait_lines(election)
     lines += _phase_lines(election["phases"])
     lines += _client_lines(election["clients"])
     return "\n".join(lines)
@@ -128,6 +129,16 @@ def _candidate_lines(candidates: list[Mapping[str, Any]]) -> list[str]:
     ]
     head = ("id", "address", "in set", "epoch", "end", "priority", "verdict")
     return ["  candidates:", wording.text_table(head, rows, "    ")]
+
+
+def _wait_lines(election: Mapping[str, Any]) -> list[str]:
+    """Whom a set without a master waits for: former members after a loss of all, else its members."""
+    if election["result"] is not None or election["previous"]["master_broker_id"] is not None:
+        return []
+    rows = election["candidates"]
+    awaited = [row["broker_id"] for row in rows if row["verdict"] == "AWAITED"]
+    awaited = awaited or [row["broker_id"] for row in rows if row["in_set"] and not row["alive"]]
+    return [f"  waits:   for {wording.members(awaited)}"] if awaited else []
 
 
 def _phase_lines(phases: list[Mapping[str, Any]]) -> list[str]:

@@ -36,24 +36,32 @@ def operator_needed(broker_set: BrokerSet, context: CoreContext) -> OperatorNeed
     )  # fmt: skip
     if would.master_kept or would.winner is not None:
         return None
-    return _needed(broker_set, candidates, awaited_of(broker_set, candidates, remembers=rules.remembers))
+    awaited = awaited_of(broker_set, candidates, remembers=rules.remembers)
+    return _needed(broker_set, candidates, awaited, state.at_risk_wait_ms)
 
 
-def _needed(broker_set: BrokerSet, candidates: tuple[Candidate, ...], awaited: tuple[int, ...]) -> OperatorNeeded:
+def _needed(
+    broker_set: BrokerSet, candidates: tuple[Candidate, ...], awaited: tuple[int, ...], at_risk_wait_ms: int
+) -> OperatorNeeded:
     name, unclean = broker_set.broker_name, broker_set.unclean_members
-    wanted = broker_set.sync_state_set or awaited
+    members, remembered = broker_set.sync_state_set, broker_set.remembered
+    wanted = tuple(sorted((*members, *remembered))) if members else awaited
     missing = [one.broker_id for one in candidates if one.broker_id in wanted and not _is_present(one)]
-    best = _longest(candidates, awaited if not broker_set.sync_state_set else None)
-    start = f"start {_replicas(missing or list(wanted))} with {'its' if len(missing) == 1 else 'their'} own data"
+    best = _longest(candidates, awaited if not members else None)
+    one_of = "one of " if remembered and len(missing) > 1 else ""
+    start = f"start {one_of}{_replicas(missing or list(wanted))} with {'its' if len(missing) == 1 else 'their'} own data"
     if best is None:
         return OperatorNeeded(f"none of {_replicas(list(wanted))} is alive", start)
     elect_best = f"regent controller elect {name} {best}"
-    if not broker_set.sync_state_set:
+    if not members:
         lost = "the log lost its newest decisions" if broker_set.uncertain else f"all members ({_ids(unclean)}) lost power or a disk"
         reason = f"{lost}, and {_replicas(missing)} did not come back"
-        return OperatorNeeded(reason, f"{start}, or, if that cannot be: {elect_best} (acknowledged messages may be missing)")
+        by_itself = f", which happens by itself when {at_risk_wait_ms} ms have passed (atRiskWaitMs)" if at_risk_wait_ms else ""
+        way_out = f"{start}, or, if that cannot be: {elect_best} (acknowledged messages may be missing){by_itself}"
+        return OperatorNeeded(reason, way_out)
     allow = "regent controller config set enableElectUncleanMaster=true"
-    reason = f"no member of the SyncStateSet ({_ids(broker_set.sync_state_set)}) is alive"
+    also = f", nor who else holds all that was acknowledged ({_ids(remembered)})" if remembered else ""
+    reason = f"no member of the SyncStateSet ({_ids(members)}) is alive{also}"
     return OperatorNeeded(
         reason, f"{start}, or, if that cannot be: {allow}, then {elect_best} (acknowledged messages may be missing)"
     )

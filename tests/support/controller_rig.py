@@ -161,11 +161,11 @@ class Rig:
         }  # fmt: skip
         self.request(904, ext, conn=broker if conn is None else conn, oneway=True)
 
-    def register(self, broker: int, incarnation: str | None = None, clean: str = "true") -> RemotingCommand:
+    def register(self, broker: int, incarnation: str | None = None, clean: str = "true", minimum: str = "") -> RemotingCommand:
         ext = {
             "clusterName": CLUSTER, "brokerName": SET, "brokerId": str(broker), "brokerAddress": f"b{broker}:10911",
             "regentIncarnation": incarnation or f"life-{broker}", "regentClean": clean,
-            "regentHaAddress": f"b{broker}:10912", "regentLastEpoch": "0", "regentEndOffset": "100",
+            "regentHaAddress": f"b{broker}:10912", "regentLastEpoch": "0", "regentEndOffset": "100", "regentMinInSync": minimum,
         }  # fmt: skip
         answer = self.request(1003, ext, conn=broker)
         assert answer is not None

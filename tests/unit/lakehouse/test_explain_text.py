@@ -1,5 +1,7 @@
 import re
 
+import pytest
+
 from lakehouse.explain_text import VERDICT_WORDS, explain_text
 
 import schemas
@@ -27,6 +29,22 @@ def test_a_refused_election_is_two_lines_of_reason() -> None:
     )
     assert "no master, set {}" in lines[1]
     assert "command: not landed yet" in lines[3]
+
+
+def row(broker_id: int, verdict: str, in_set: bool = False) -> dict[str, object]:
+    numbers = {"epoch": 1, "max_offset": 5, "election_priority": 1}
+    return {"broker_id": broker_id, "address": None, "in_set": in_set, "alive": verdict == "WAITING", "verdict": verdict, **numbers}
+
+
+@pytest.mark.parametrize(
+    ("candidates", "line"),
+    [([row(1, "AWAITED"), row(2, "WAITING"), row(3, "AWAITED")], "  waits:   for {1,3}"),
+     ([row(1, "NOT_ALIVE", True), row(2, "NOT_IN_SET")], "  waits:   for {1}"), ([], None)],
+    ids=["all lost something", "members are down", "nobody was looked at"],
+)  # fmt: skip
+def test_an_election_without_a_winner_names_whom_the_set_waits_for(candidates, line) -> None:
+    text = explain_text({"broker_name": "b", "elections": [{**REFUSED, "candidates": candidates}]})
+    assert [one for one in text.splitlines() if "waits:" in one] == [line] * (line is not None)
 
 
 def test_no_election_is_said_so() -> None:

@@ -45,6 +45,53 @@ def test_a_set_whose_member_is_gone_and_whose_others_were_no_members() -> None:
     )
 
 
+def remembering() -> Rig:
+    """1 leads alone, below the minimum of two; 2 held everything when it left, 3 never was a member."""
+    rig = Rig().lead()
+    for broker in (1, 2, 3):
+        rig.join(broker)
+        if broker == 1:
+            assert rig.elect(1).code == 0
+        rig.register(broker, minimum="2")
+    for members in ("1,2", "1"):
+        assert rig.alter(members, rig.state.sets[SET].sync_state_set_epoch).code == 0
+    assert rig.state.sets[SET].remembered == (2,)
+    return rig
+
+
+def test_a_set_that_remembers_somebody_names_it_too() -> None:
+    found = needed(only(remembering(), 3))
+    assert found is not None
+    assert found.reason == "no member of the SyncStateSet (1) is alive, nor who else holds all that was acknowledged (2)"
+    assert found.way_out.startswith("start one of replicas 1,2 with their own data, or, if that cannot be: ")
+
+
+def test_who_is_remembered_is_elected_when_an_operator_names_it() -> None:
+    """As `regent controller elect a 2` asks, while the only member lives."""
+    rig = remembering()
+    for broker in (1, 2):
+        rig.heartbeat(broker)
+    assert rig.elect(2, designate=True).code == 0
+    assert rig.state.sets[SET].master_broker_id == 2
+    assert not rig.state.sets[SET].at_risk
+
+
+def test_a_time_to_wait_is_told_and_ends_the_wait_by_itself() -> None:
+    rig = Rig().lead().three()
+    assert rig.request(1009, {}, b"atRiskWaitMs=20000").code == 0
+    rig.register(3, "again-3", clean="false")
+    only(rig)
+    for turn in range(10):  # of 2.5 s each
+        for broker in (1, 2):
+            rig.register(broker, f"again-{broker}", clean="false")
+        found = needed(rig)
+        assert (found is None) == (rig.state.sets[SET].master_broker_id is not None) == (turn >= 8)
+        if found is not None:
+            assert found.way_out.endswith("by itself when 20000 ms have passed (atRiskWaitMs)")
+        rig.pass_time(2_500)
+    assert rig.state.sets[SET].at_risk
+
+
 def test_a_set_of_which_nobody_lives() -> None:
     found = needed(only(Rig().lead().three()))
     assert found == OperatorNeeded("none of replicas 1,2,3 is alive", "start replicas 1,2,3 with their own data")
