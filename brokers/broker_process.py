@@ -198,7 +198,9 @@ class BrokerProcess:
     async def _listen(self, host: str, port: int) -> None:
         limits = Limits(partial_frame_ms=self.config.partial_frame_timeout_ms)
         closed = self.service.connection_closed
-        server = RemotingServer(self._dispatcher, host=host, port=port, on_close=closed, limits=limits)
+        server = RemotingServer(
+            self._dispatcher, host=host, port=port, on_close=closed, limits=limits, has_place=lambda peer: self.switch.is_ours(peer)
+        )
         await once_free(server.start)
         self._servers.append(server)
 
@@ -234,11 +236,11 @@ class BrokerProcess:
         for code, handler in self.switch.permission.guarded(self.service.handlers()).items():
             self._dispatcher.register(code, handler)
         self._dispatcher.register(RequestCode.NOTIFY_BROKER_ROLE_CHANGED, self._notified)
-        hand_over = HandOverRequests(self.roles, self.hand_over.run, self.shared.copy_whole)
+        hand_over = HandOverRequests(self.roles, self.switch.is_ours, self.hand_over.run, self.shared.copy_whole)
         self._dispatcher.register(RequestCode.REGENT_HAND_OVER, hand_over.serve)
         for work in (
             self.service.run(), self.shared.sync.run(), self.upkeep.flush_every(self.config.flush_interval_ms),
-            *store_care(self.config, self.store, self.repairs), self.upkeep.save_offsets_every(self.config.offsets_persist_ms), self.upkeep.make_good_every(MAKE_GOOD_MS), self.switch.watch(),
+            self.switch.replica_hosts.keep(), self.switch.controller_hosts.keep(), *store_care(self.config, self.store, self.repairs), self.upkeep.save_offsets_every(self.config.offsets_persist_ms), self.upkeep.make_good_every(MAKE_GOOD_MS), self.switch.watch(),
             self.retention.run(),
             ha_announce.run(self.client, self.switch.mastership, self.clock),
         ):  # fmt: skip

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import socket
 from collections.abc import Callable, Mapping
 
 from brokers.config import BrokerConfig
@@ -16,6 +15,7 @@ from brokers.ha_announce import Mastership
 from brokers.local_replica import LocalReplica
 from brokers.log.errors import LogError
 from brokers.namesrv_client import NameServers, RouteEntry
+from brokers.remoting.known_hosts import KnownHosts
 from brokers.replica.core import ReplicaCore
 from brokers.replica.effects import RoleChanged
 from brokers.service.broker_permission import BrokerPermission
@@ -38,7 +38,8 @@ class RoleSwitch:
         self._config, self._roles, self._tables, self._replica, self._forwarder = config, roles, tables, replica, forwarder
         self.permission = BrokerPermission(config.broker_permission, tables.topics, config.advertised)
         self._core: ReplicaCore | None = None
-        self._resolved: dict[str, frozenset[str]] = {}
+        self.replica_hosts = KnownHosts(self._replica_addresses)
+        self.controller_hosts = KnownHosts(lambda: config.controllers)
         self._addresses: Callable[[], Mapping[int, str]] = dict
         self._report: Callable[[str, dict[str, object]], None] = lambda kind, fields: None
 
@@ -93,20 +94,15 @@ class RoleSwitch:
     def is_replica(self, peer: str) -> bool:
         """Whether a connection from `peer` (host:port) comes from a host on which this set has a replica: one that the
         controller knows, or that has an HA link here (a registered name need not be the address seen)."""
-        linked = [slave.address for slave in self._replica.ha_status().slaves if slave.broker_id is not None]
-        known = {_host(address) for address in (*self._addresses().values(), *linked, self._roles.master_address) if address}
-        return _host(peer) in known.union(*(self._resolved.get(host, ()) for host in known))
+        return self.replica_hosts.holds(peer)
 
-    async def _resolve(self) -> None:
-        """Addresses of replicas that are registered by name, looked up when they are new: who connects shows a number."""
-        names = {_host(address) for address in self._addresses().values() if address}
-        self._resolved = {name: found for name, found in self._resolved.items() if name in names and found}
-        for name in names - self._resolved.keys():
-            try:
-                found = await asyncio.get_running_loop().getaddrinfo(name, None, proto=socket.IPPROTO_TCP)
-            except OSError:
-                continue
-            self._resolved[name] = frozenset(str(one[4][0]) for one in found)
+    def is_ours(self, peer: str) -> bool:
+        """Whether `peer` is at the host of a replica of this set or of a controller."""
+        return self.replica_hosts.holds(peer) or self.controller_hosts.holds(peer)
+
+    def _replica_addresses(self) -> list[str]:
+        linked = [slave.address for slave in self._replica.ha_status().slaves if slave.broker_id is not None]
+        return [*self._addresses().values(), *linked, self._roles.master_address or ""]
 
     def mastership(self) -> Mastership:
         """What this broker leads, for those of its replicas that have not found it yet."""
@@ -137,7 +133,6 @@ class RoleSwitch:
             if core is None:
                 continue
             self._note_clean()
-            await self._resolve()
             standing = (core.master_epoch, core.acknowledging_members)
             if self._roles.serving and standing != agreed and await self._changes.agree():
                 agreed = standing
@@ -151,7 +146,3 @@ class RoleSwitch:
         except OSError as error:
             # The next start counts as unclean, which only costs time.
             _log.error("the regained clean state cannot be noted: %s", error)
-
-
-def _host(address: str) -> str:
-    return address.rpartition(":")[0].strip("[]")  # with brackets or without: an IPv6 peer is told in both ways

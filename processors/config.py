@@ -56,6 +56,7 @@ class ControllerConfig(BaseModel):
     peers: dict[str, str] = Field({}, description="another controller: id=host:port")
     peers_http: dict[str, str] = Field({}, description="where another controller gives out snapshots: id=host:port")
     advertise_by_network: dict[str, str] = Field({}, description="who asks from this network is told this address: 10.0.0.0/8=host:port")
+    peer_networks: dict[str, str] = Field({}, description="another controller speaks from this network, not from the host of its address: id=10.0.0.0/8")
     data_dir: Path = Field(description="folder of its own, for snapshots and Faust's notes")
     kafka: dict[str, str] = Field(description="any key of librdkafka, bootstrap.servers at least")
     local_cluster: bool = Field(False, description="allow one Kafka node, and make missing topics")
@@ -89,6 +90,13 @@ class ControllerConfig(BaseModel):
         for network, address in value.items():
             ip_network(network)
             split_address(address)
+        return value
+
+    @field_validator("peer_networks")
+    @classmethod
+    def _peer_networks(cls, value: dict[str, str]) -> dict[str, str]:
+        for network in value.values():
+            ip_network(network)
         return value
 
     @field_validator("peers", "peers_http")

@@ -17,6 +17,7 @@ import sys
 import time
 
 from brokers.remoting import fastjson
+from brokers.remoting.addresses import host_of
 from brokers.remoting.codes import RequestCode
 from brokers.remoting.command import RemotingCommand
 from brokers.remoting.connection import Connection, Limits, split_address
@@ -35,7 +36,7 @@ from processors.last_resort import EXIT_STUCK, STOP_MAX_S, LastResort, on_stop_s
 from processors.log_reader import LogBroken, LogUnreachable
 from processors.metrics import SUCCESS, RequestMeter
 from processors.own_identity import random_ids, release
-from processors.peers import Outbound
+from processors.peers import Outbound, PeerHosts
 from processors.responses import not_leader
 from processors.topic_check import TopicsUnfit, prepare
 
@@ -45,6 +46,7 @@ EXIT_DONE = 0
 EXIT_FAILED = 1
 EXIT_HALTED = 70
 LOOP_LAG_WARN_S = 1.0
+REPLICA_HOSTS_FOR_S = 5.0
 CLOSE_MAX_S = 15.0
 """For a controller that must stop at once; one that was asked to has `STOP_MAX_S`."""
 THREAD_SWITCH_S = 0.0005
@@ -72,7 +74,11 @@ class ControllerProcess:
             on_close=self._closed,
             idle_timeout_ms=config.idle_timeout_ms,
             limits=Limits(partial_frame_ms=config.partial_frame_timeout_ms),
+            has_place=self._has_place,
         )
+        self._peer_hosts = PeerHosts(config.peers, config.peer_networks)
+        self._looking_up: asyncio.Future[None] | None = None
+        self._replica_hosts: tuple[float, frozenset[str]] = (0.0, frozenset())
         self._log = ControllerLog(config, on_record=self._record, on_halt=self._halt)
         self._facts = FactReporter(config.kafka)
         self._folder = Folder()
@@ -91,6 +97,7 @@ class ControllerProcess:
         """Until this controller follows the log. Raises OSError, TopicsUnfit, LogBroken, LogUnreachable."""
         config = self._config
         self._ended = asyncio.get_running_loop().create_future()
+        self._looking_up = asyncio.ensure_future(self._peer_hosts.keep())
         await self._server.start()
         await self._pages.start()
         await asyncio.to_thread(
@@ -115,6 +122,7 @@ class ControllerProcess:
                 requests_max=config.requests_max,
                 networks=config.advertise_by_network,
                 startup=config.startup(),
+                is_of_peer=self._peer_hosts.believed,
                 knows_logger=log_levels.is_logger,
             ),
             self._folder,
@@ -155,6 +163,9 @@ class ControllerProcess:
         if self._core is not None:
             self._perform(self._core.stop(monotonic_ms()))
         await self._server.close()
+        if self._looking_up is not None:
+            self._looking_up.cancel()
+            await asyncio.gather(self._looking_up, return_exceptions=True)
         await self._outbound.close()
         await asyncio.to_thread(self._facts.close)
         await self._log.close(snapshot=not halted)
@@ -205,7 +216,7 @@ class ControllerProcess:
 
     def _handle(self, connection: Connection, request: RemotingCommand) -> RemotingCommand | None:
         if request.code == RequestCode.REGENT_PEER_HEARTBEAT:
-            self._log.heard_peer(request.ext)
+            self._heard_peer(connection.peer, request)
         if self._core is None or not self._ready:
             return self._not_ready(request)
         self._meter.arrived(connection.id, request.opaque, request.code, monotonic_us())
@@ -221,6 +232,23 @@ class ControllerProcess:
         if request.is_oneway:
             self._meter.answered(connection.id, request.opaque, SUCCESS, monotonic_us())
         return None
+
+    def _has_place(self, peer: str) -> bool:
+        """Controllers and registered replicas find room when others have taken all connections."""
+        if self._peer_hosts.holds("", peer):
+            return True
+        until_s, hosts = self._replica_hosts
+        if self._core is not None and time.monotonic() >= until_s:
+            hosts = self._core.replica_hosts()
+            self._replica_hosts = time.monotonic() + REPLICA_HOSTS_FOR_S, hosts
+        return host_of(peer) in hosts
+
+    def _heard_peer(self, peer: str, request: RemotingCommand) -> None:
+        """Where snapshots are given out is believed of the very host that says so: the next start fetches from there."""
+        peer_id, address = request.ext.get("controllerId", ""), request.ext.get("httpAddress", "")
+        at_home = host_of(address) in (host_of(peer), host_of(self._config.peers.get(peer_id, "")))
+        if self._peer_hosts.holds(peer_id, peer) and (at_home or self._peer_hosts.holds(peer_id, address)):
+            self._log.heard_peer(request.ext)
 
     def _not_ready(self, request: RemotingCommand) -> RemotingCommand | None:
         if request.is_oneway:

@@ -27,6 +27,7 @@ from processors.decide_refusals import Refusal
 from processors.effects import Effect
 from processors.figures import Figures, figures_of
 from processors.fold import Applied
+from processors.forwarding import FORWARDED_FOR
 from processors.heartbeat_desk import HeartbeatDesk
 from processors.leading_desk import LeadingDesk
 from processors.metrics import FAILED, SUCCESS, Metrics
@@ -112,6 +113,8 @@ class ControllerCore:
 
     def _take(self, waiter: Waiter) -> list[Effect]:
         request = waiter.request
+        if FORWARDED_FOR in request.ext and not self._context.config.is_of_peer("", waiter.peer):
+            raise self._not_of_a_peer(waiter)
         here = self._here.get(request.code)
         if here is not None:
             return here(waiter)
@@ -121,8 +124,15 @@ class ControllerCore:
             return waiter.answer(request.reply(ResponseCode.REQUEST_CODE_NOT_SUPPORTED, remark=remark))
         return led(waiter) if self.is_active else self._peers.take(waiter)
 
+    def _not_of_a_peer(self, waiter: Waiter) -> gateway.BadRequest:
+        """Whoever may say for whom he asks speaks in the place of anybody: only controllers do."""
+        self._context.metrics.strange_peer_words += 1
+        return gateway.BadRequest(f"{waiter.peer} is at no host of a controller that is configured here")
+
     def _transfer(self, waiter: Waiter) -> list[Effect]:
         if self._transfers.is_invitation(waiter.request):
+            if not self._context.config.is_of_peer("", waiter.peer):
+                raise self._not_of_a_peer(waiter)
             return self._transfers.invited(waiter)
         return self._transfers.request(waiter) if self.is_active else self._peers.take(waiter)
 
@@ -141,6 +151,10 @@ class ControllerCore:
         """True when this process leads and the log answers, or when it hears who leads."""
         able = not self.is_active or (self._commands.is_able() and self._reads.is_able())
         return able and self._context.leader_address() is not None
+
+    def replica_hosts(self) -> frozenset[str]:
+        """The hosts of registered replicas: where they registered, and from where they are heard."""
+        return self._context.replica_hosts()
 
     def figures(self, now_ms: int) -> Iterator[Figures | None]:
         """What the metrics show of this moment; None at each step before the last."""

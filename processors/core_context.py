@@ -12,6 +12,7 @@ from typing import Protocol
 
 from msgspec import structs
 
+from brokers.remoting.addresses import host_of
 from events.changes import MasterElected
 from events.envelope import Envelope, ReplicaEvidence
 from events.outcomes import LABEL_AT_RISK, Outcome
@@ -63,6 +64,8 @@ class CoreConfig:
     """CIDR -> the address of this controller that those who ask from that network can reach."""
     startup: Mapping[str, str] = field(default_factory=dict)
     """What 1010 shows beside the recorded settings, under RocketMQ's names."""
+    is_of_peer: Callable[[str, str], bool] = lambda peer_id, address: True
+    """Whether the configured controller of that id speaks from that "host:port"; the empty id is any of them."""
     knows_logger: Callable[[str], bool] = begins_as_ours
     """Whether a level can be set for that name."""
 
@@ -137,6 +140,16 @@ class CoreContext:
 
     def is_alive(self, broker_set: BrokerSet, replica: Replica) -> bool:
         return self.liveness.is_alive(broker_set, replica, self.now_ms)
+
+    def replica_hosts(self) -> frozenset[str]:
+        """The hosts of registered replicas: where they registered, and from where they are heard."""
+        hosts: set[str] = set()
+        for broker_set in self.state.sets.values():
+            for replica in broker_set.replicas:
+                pulse = self.liveness.pulse((broker_set.cluster_name, broker_set.broker_name, replica.broker_id))
+                if replica.is_registered:
+                    hosts |= {host_of(replica.address), "" if pulse is None else pulse.host}
+        return frozenset(hosts - {""})
 
     def note_elections(self, outcome: Outcome) -> None:
         """Remember which masterships may lack messages (design S5), while rules 1 do not record it."""

@@ -156,6 +156,9 @@ class HeartbeatDesk:
         if peer_id not in self._context.leadership.peers:
             self._context.metrics.strange_peer_words += 1
             raise gateway.BadRequest(f"no controller {peer_id} is configured here")
+        if not self._context.config.is_of_peer(peer_id, waiter.peer):
+            self._context.metrics.strange_peer_words += 1
+            raise gateway.BadRequest(f"{waiter.peer} is not at the host of controller {peer_id}")
         ext = self._credible(peer_id, waiter.request.ext)
         fields = gateway.Fields(ext)
         self._context.peer_book.note(peer_id, ext, self._context.now_ms)

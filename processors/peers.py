@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from typing import Any
 
 from brokers.remoting.client import RemotingClient
@@ -21,7 +21,9 @@ from brokers.remoting.connection import (
     RemotingError,
     split_address,
 )
+from brokers.remoting.known_hosts import KnownHosts
 from processors.metrics import Metrics
+from processors.networks import reachable
 
 _log = logging.getLogger(__name__)
 
@@ -56,6 +58,36 @@ class Sparsely:
         if now_s - self._told_s >= TELL_EVERY_S:
             _log.info("%d %s, last %s", self._count, self._what, last)
             self._count, self._told_s = 0, now_s
+
+
+class PeerHosts:
+    """From where the configured controllers speak: the hosts of their addresses, and the networks they are said to speak from."""
+
+    def __init__(self, peers: Mapping[str, str], networks: Mapping[str, str]) -> None:
+        self._networks = networks
+        self._hosts = {peer_id: KnownHosts(lambda address=address: (address,)) for peer_id, address in peers.items()}  # type: ignore[misc]
+        self._strange = Sparsely("words in a controller's name from another host (peer_networks says where they may come from)")
+
+    def holds(self, peer_id: str, address: str) -> bool:
+        """Whether that controller, any for an empty id, speaks from "host:port"."""
+        return any(self._speaks(one, address) for one in ((peer_id,) if peer_id else self._hosts))
+
+    def believed(self, peer_id: str, address: str) -> bool:
+        """The same, and a line in the log where it is not so: a peer may come from where nobody said."""
+        holds = self.holds(peer_id, address)
+        if not holds:
+            self._strange.tell(f"{peer_id or 'any'} from {address}", time.monotonic())
+        return holds
+
+    def _speaks(self, peer_id: str, address: str) -> bool:
+        hosts, network = self._hosts.get(peer_id), self._networks.get(peer_id)
+        if hosts is not None and hosts.holds(address):
+            return True
+        return network is not None and reachable(((network, peer_id),), address) is not None
+
+    async def keep(self) -> None:
+        """Look names up, again and again."""
+        await asyncio.gather(*(hosts.keep() for hosts in self._hosts.values()))
 
 
 class Outbound:

@@ -34,6 +34,8 @@ class Limits:
     close_ms: int = 5_000
     # Server only.
     connections: int = 8_192
+    # Beyond these, for those whom the server keeps a place for: replicas and controllers.
+    reserved_connections: int = 256
     partial_bytes_of_all: int = 268_435_456
     # What all peers together may leave unread; those that leave the most are cut off first.
     unsent_bytes_of_all: int = 268_435_456

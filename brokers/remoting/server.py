@@ -40,9 +40,12 @@ class RemotingServer:
         on_close: Callable[[Connection], None] | None = None,
         idle_timeout_ms: int = 120_000,
         limits: Limits | None = None,
+        has_place: Callable[[str], bool] | None = None,
     ) -> None:
+        """`has_place(peer)`: whether the reserve of connections is there for who comes from that address."""
         self._handler, self._host, self._port = handler, host, port
         self._on_open, self._on_close = on_open, on_close
+        self._has_place = has_place or (lambda peer: False)
         self._limits = replace(limits or Limits(), idle_ms=idle_timeout_ms)
         self._connections: dict[int, Connection] = {}
         self._server: asyncio.Server | None = None
@@ -101,13 +104,17 @@ class RemotingServer:
         if self._stopping:  # it was accepted already, and nobody would close it any more
             connection.abort("the server is stopping")
             return
-        if len(self._connections) >= self._limits.connections:
+        if not self._is_room_for(connection.peer):
             _log.warning("%s refused: %d connections are open", connection.peer, len(self._connections))
             connection.abort("too many connections")
             return
         self._connections[connection.id] = connection
         if self._on_open is not None:
             self._on_open(connection)
+
+    def _is_room_for(self, peer: str) -> bool:
+        room = self._limits.connections - len(self._connections)
+        return room > 0 or (room > -self._limits.reserved_connections and self._has_place(peer))
 
     def _closed(self, connection: Connection) -> None:
         if self._connections.pop(connection.id, None) is not None and self._on_close is not None:

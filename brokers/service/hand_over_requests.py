@@ -42,13 +42,16 @@ class HandOverRequests:
     all tables, None when it has them, else why not."""
 
     def __init__(
-        self, roles: RoleView, hand_over: Callable[[int | None], Awaitable[Outcome]],
+        self, roles: RoleView, is_ours: Callable[[str], bool], hand_over: Callable[[int | None], Awaitable[Outcome]],
         copy_tables: Callable[[str, int], Awaitable[str | None]],
     ) -> None:  # fmt: skip
-        self._roles, self._hand_over, self._copy_tables = roles, hand_over, copy_tables
+        self._roles, self._is_ours, self._hand_over, self._copy_tables = roles, is_ours, hand_over, copy_tables
 
-    def serve(self, _connection: Connection, request: RemotingCommand) -> Answer:
+    def serve(self, connection: Connection, request: RemotingCommand) -> Answer:
         """Handler of 19012."""
+        if not self._is_ours(connection.peer):
+            remark = f"a hand-over is asked for from a host of this set or of its controllers, not from {connection.peer}"
+            return request.reply(ResponseCode.NO_PERMISSION, remark=remark)
         try:
             if EPOCH in request.ext:
                 return self._take_tables(request, number(request.ext, EPOCH))

@@ -35,7 +35,7 @@ SHELLS: dict[str, tuple[str, ...]] = {
     "sockets": (
         "processors/snapshot_fetch.py",
         "brokers/remoting/calls.py", "brokers/remoting/client.py", "brokers/remoting/connection.py",
-        "brokers/remoting/outbox.py", "brokers/remoting/server.py", "brokers/remoting/silence.py",
+        "brokers/remoting/known_hosts.py", "brokers/remoting/outbox.py", "brokers/remoting/server.py", "brokers/remoting/silence.py",
         "brokers/ha/transport.py", "brokers/controller_client.py", "brokers/namesrv_client.py", "brokers/ha_lookup.py", "brokers/ha_announce.py",
     ),
     "files": (

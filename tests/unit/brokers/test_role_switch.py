@@ -45,6 +45,7 @@ async def test_a_replica_is_known_by_its_registered_host_or_its_link(tmp_path: P
     slaves = (SlaveSeen("10.0.0.3:50000", 3, True, 0, 0, 0), SlaveSeen("10.0.0.9:50000", None, False, -1, -1, 0))
     monkeypatch.setattr(replica, "ha_status", lambda: HaStatus(slaves))
     assert switch.is_replica("10.0.0.3:40000") and not switch.is_replica("10.0.0.9:40000")
+    assert switch.is_ours("10.0.0.3:40000") and switch.is_ours("127.0.0.1:40000") and not switch.is_ours("10.0.0.9:40000")
     replica.close()
 
 

@@ -100,6 +100,12 @@ def test_a_properties_file_of_rocketmq_is_enough(tmp_path: Path) -> None:
     assert config.warnings == ("brokerIP1 is not known here",)
 
 
+def test_a_peer_may_speak_from_a_network_of_its_own(tmp_path: Path) -> None:
+    assert load(java(tmp_path, JAVA + "peer_networks.n1 = 192.168.0.0/16\n")).peer_networks == {"n1": "192.168.0.0/16"}
+    with pytest.raises(ConfigError, match="peer_networks"):
+        load(java(tmp_path, JAVA + "peer_networks.n1 = elsewhere\n"))
+
+
 def test_the_same_names_stand_in_toml_beside_ours(tmp_path: Path) -> None:
     text = TEXT.replace('controller_id = "c1"', 'controllerDLegerSelfId = "c1"\nenableElectUncleanMaster = true\nmappedFileSize = 4096')
     config = load(written(tmp_path, text))

@@ -2,6 +2,7 @@
 
 from processors.core_context import CoreConfig, CoreContext
 from processors.fold import Folder
+from tests.support.controller_rig import CLUSTER, Rig
 
 
 def context() -> CoreContext:
@@ -26,3 +27,11 @@ def test_an_envelope_before_the_first_record_has_no_digest() -> None:
 def test_nobody_leads_an_empty_log() -> None:
     assert context().leader_address() is None and not context().is_active
     assert context().evidence_of("nosuch", None) == ()
+
+
+def test_replicas_have_a_place_at_the_host_they_registered_and_at_the_one_they_are_heard_from() -> None:
+    rig = Rig().lead().three()
+    assert rig.core.replica_hosts() == {"b1", "b2", "b3", "peer"}
+    rig.request(1013, {"clusterName": CLUSTER, "brokerName": "other", "appliedBrokerId": "1", "registerCheckCode": "6.6.6.6:1;1"})
+    rig.request(904, {"clusterName": CLUSTER, "brokerName": "other", "brokerId": "1", "brokerAddr": "6.6.6.6:1"}, conn=9)
+    assert "6.6.6.6" not in rig.core.replica_hosts(), "an id alone is no replica yet"

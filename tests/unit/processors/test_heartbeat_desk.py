@@ -348,3 +348,46 @@ def test_an_epoch_that_cannot_be_is_told_once_and_not_followed() -> None:
         rig.request(904, with_epoch_seen(2, rig.state.sets[SET].master_epoch + EPOCH_REACH + 1), conn=2)
     assert not rig.take(fx.Halt)
     assert len([note for note in rig.take(fx.Note) if "is not followed" in note.text]) == 1
+
+
+def at_home(peer_id: str, address: str) -> bool:
+    """c1 speaks from 10.0.0.1, c2 from 10.0.0.2; any of them for an empty id."""
+    return address.startswith({"c1": "10.0.0.1:", "c2": "10.0.0.2:"}.get(peer_id, "10.0.0."))
+
+
+def said(rig: Rig, peer: str, code: int, ext: dict[str, str]) -> RemotingCommand:
+    rig.perform(rig.core.on_request(66, peer, RemotingCommand.request(code, ext), rig.now_ms, rig.wall_ms))
+    (reply,) = rig.take(fx.Reply)
+    return reply.response
+
+
+@pytest.mark.parametrize(("peer", "believed"), [("10.0.0.1:4711", True), ("10.0.0.2:4711", False), ("6.6.6.6:4711", False)])
+def test_a_controllers_word_comes_from_its_own_host(peer: str, believed: bool) -> None:
+    log = Log()
+    Rig("c1", log, {"c2": "c2:9878"}).lead()
+    rig = Rig("c2", log, {"c1": "c1:9878"}, seed=2, is_of_peer=at_home)
+    rig.catch_up()
+    rig.pass_time(900)
+    answer = said(rig, peer, 19001, word() | {"httpAddress": "evil:1"})
+    known = rig.core._context.peer_book.last_word("c1")
+    assert (answer.code == 0, known is not None) == (believed, believed)
+    assert believed or "not at the host of controller c1" in str(answer.remark)
+    assert rig.core._context.metrics.strange_peer_words == (not believed)
+
+
+FORWARDED = {
+    "a heartbeat": (904, BEAT | {"regentForwardedFor": "c2"}),
+    "a registration": (1003, {"clusterName": CLUSTER, "brokerName": SET, "brokerId": "2", "brokerAddress": "b2:10911", "regentForwardedFor": "b2:1"}),
+    "an election": (1002, {"clusterName": CLUSTER, "brokerName": SET, "brokerId": "2", "regentForwardedFor": "b2:1"}),
+    "an invitation to lead": (19008, {"claimInTerm": "1"}),
+}
+
+
+@pytest.mark.parametrize("case", FORWARDED.values(), ids=FORWARDED)
+def test_only_controllers_speak_for_others(case: tuple[int, dict[str, str]]) -> None:
+    code, ext = case
+    rig = Rig(is_of_peer=at_home).lead().three()
+    records = len(rig.log.records)
+    answer = said(rig, "6.6.6.6:4711", code, ext)
+    assert answer.code == 1 and "no host of a controller" in str(answer.remark) and len(rig.log.records) == records
+    assert "no host of a controller" not in str(said(rig, "10.0.0.2:4711", code, ext).remark)

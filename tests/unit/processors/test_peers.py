@@ -11,7 +11,7 @@ from brokers.remoting.connection import Connection
 from brokers.remoting.server import RemotingServer
 from processors import peers
 from processors.metrics import Metrics
-from processors.peers import Outbound, Sparsely, probe_port
+from processors.peers import Outbound, PeerHosts, Sparsely, probe_port
 from tests.support.brokers import free_port, until
 
 
@@ -173,3 +173,21 @@ async def test_a_probe_without_a_place_is_made_later(monkeypatch: pytest.MonkeyP
     await until(lambda: len(results) == 3, "all three are answered")
     assert results == ["refused"] * 3
     await outbound.close()
+
+
+async def test_a_peer_speaks_from_the_host_of_its_address_or_from_a_network_that_is_named() -> None:
+    hosts = PeerHosts({"c2": "localhost:9878", "c3": "10.0.0.3:9878"}, {"c3": "192.168.0.0/16"})
+    looking_up = asyncio.ensure_future(hosts.keep())
+    await until(lambda: hosts.holds("c2", "127.0.0.1:40000"), "the name is known")
+    looking_up.cancel()
+    assert hosts.holds("c3", "10.0.0.3:40000") and hosts.holds("c3", "192.168.7.7:40000") and hosts.holds("", "192.168.7.7:40000")
+    assert not hosts.holds("c2", "10.0.0.3:40000") and not hosts.holds("c2", "192.168.7.7:40000")
+    assert not hosts.holds("", "6.6.6.6:40000") and not hosts.holds("c4", "10.0.0.3:40000")
+
+
+def test_one_line_tells_of_many_words_from_elsewhere(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO", logger="processors.peers")
+    hosts = PeerHosts({"c2": "10.0.0.2:9878"}, {})
+    for _ in range(100):
+        assert not hosts.believed("c2", "6.6.6.6:4711")
+    assert len(caplog.records) == 1 and "6.6.6.6:4711" in caplog.text and "peer_networks" in caplog.text

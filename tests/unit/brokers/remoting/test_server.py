@@ -378,6 +378,24 @@ async def test_one_connection_too_many_is_closed_and_the_others_stay():
         await third.close()
 
 
+@pytest.mark.parametrize(("known", "served"), [(True, 2), (False, 0)])
+async def test_who_has_a_place_finds_it_when_others_took_all_there_is(known, served):
+    opened = []
+    limits = Limits(connections=2, reserved_connections=2)
+    async with serving(echo, on_open=opened.append, limits=limits, has_place=lambda peer: known and peer.startswith("127.0.0.1:")) as server:
+        crowd = [await Peer.to(server) for _ in range(2)]
+        await until(lambda: len(opened) == 2)
+        late = [await Peer.to(server) for _ in range(3)]
+        for peer in late[served:]:
+            assert await peer.ended() == b""
+        for peer in late[:served]:
+            peer.send(request(1, 1))
+            await peer.read(1)
+        assert len(opened) == 2 + served
+        for peer in crowd + late:
+            await peer.close()
+
+
 @pytest.mark.parametrize("limits", [Limits(in_flight_requests=3), Limits(in_flight_bytes=2_500)])
 async def test_requests_beyond_those_in_flight_are_answered_busy(limits):
     held = []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from types import SimpleNamespace
 
 import pytest
 
@@ -29,7 +30,7 @@ class Bench:
         self.copied: list[tuple[str, int]] = []
         self.refusal: str | None = None
         self.not_copied: str | None = None
-        self.requests = HandOverRequests(self.roles, self._hand_over, self._copy)
+        self.requests = HandOverRequests(self.roles, lambda peer: peer.startswith("10.0.0."), self._hand_over, self._copy)
 
     async def _hand_over(self, target: int | None) -> Outcome:
         self.wished.append(target)
@@ -41,8 +42,8 @@ class Bench:
         self.copied.append((master, epoch))
         return self.not_copied
 
-    async def ask(self, request: RemotingCommand) -> RemotingCommand:
-        answer = self.requests.serve(None, request)  # type: ignore[arg-type]
+    async def ask(self, request: RemotingCommand, peer: str = "10.0.0.7:40000") -> RemotingCommand:
+        answer = self.requests.serve(SimpleNamespace(peer=peer), request)  # type: ignore[arg-type]
         found = answer if isinstance(answer, RemotingCommand) else await answer  # type: ignore[misc]
         assert found is not None
         return found
@@ -54,6 +55,14 @@ async def test_a_wish_is_answered_with_who_leads(ext: dict[str, str], target: in
     answer = await bench.ask(RemotingCommand.request(19012, ext))
     assert bench.wished == [target] and bench.copied == []
     assert (answer.code, answer.ext) == (0, {"masterBrokerId": str(target or 2), "masterAddress": "h:2", "masterEpoch": "7"})
+
+
+@pytest.mark.parametrize("ext", [{}, {"targetBrokerId": "3"}, {"regentMasterEpoch": "1"}])
+async def test_a_stranger_moves_no_mastership_and_makes_nobody_copy(ext: dict[str, str]) -> None:
+    bench = Bench()
+    answer = await bench.ask(RemotingCommand.request(19012, ext), "6.6.6.6:40000")
+    assert answer.code == 16 and "6.6.6.6" in str(answer.remark)
+    assert bench.wished == [] and bench.copied == []
 
 
 async def test_a_refusal_is_told_with_its_reason() -> None:

@@ -1,0 +1,72 @@
+"""From which hosts somebody with a known address speaks.
+
+Responsible for: the numbers that the names among known addresses stand for, looked up again and again: who connects shows
+a number, and a name may move to another one. Refuses to know: who is behind an address, and what he may do.
+
+A host is no proof of who somebody is; it keeps out who comes from elsewhere.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Callable, Iterable
+from ipaddress import ip_address
+
+from brokers.remoting.addresses import host_of
+
+NAMES_MAX = 1_000
+"""Names beyond these are not looked up."""
+LOOK_UP_MS = 2_000
+LOOK_UP_TIMEOUT_S = 5.0
+MAPPED = "::ffff:"
+
+
+class KnownHosts:
+    """`addresses()`: "host:port" each, as configured or registered; empty texts are nobody's."""
+
+    def __init__(self, addresses: Callable[[], Iterable[str]]) -> None:
+        self._addresses = addresses
+        self._numbers: dict[str, frozenset[str]] = {}
+
+    def holds(self, peer: str) -> bool:
+        """Whether `peer` ("host:port") is at the host of one of the addresses."""
+        host = _plain(host_of(peer))
+        return host != "" and any(host == one or host in self._numbers.get(one, ()) for one in self._hosts())
+
+    def _hosts(self) -> Iterable[str]:
+        return (_plain(host_of(address)) for address in self._addresses() if address)
+
+    async def look_up(self) -> None:
+        """All names among the addresses; one that cannot be looked up now keeps the numbers it had."""
+        names = [name for name in dict.fromkeys(self._hosts()) if not _is_number(name)][:NAMES_MAX]
+        found = await asyncio.gather(*map(_numbers_of, names))
+        self._numbers = {name: numbers or self._numbers.get(name, frozenset()) for name, numbers in zip(names, found, strict=True)}
+
+    async def keep(self) -> None:
+        """Look up again and again."""
+        while True:
+            await self.look_up()
+            await asyncio.sleep(LOOK_UP_MS / 1000)
+
+
+async def _numbers_of(name: str) -> frozenset[str]:
+    try:
+        async with asyncio.timeout(LOOK_UP_TIMEOUT_S):
+            found = await asyncio.get_running_loop().getaddrinfo(name, None, proto=socket.IPPROTO_TCP)
+    except (OSError, TimeoutError, UnicodeError):
+        return frozenset()
+    return frozenset(str(one[4][0]) for one in found)
+
+
+def _plain(host: str) -> str:
+    """An IPv4 host as it is told, also where it connected to an IPv6 socket."""
+    return host.removeprefix(MAPPED)
+
+
+def _is_number(host: str) -> bool:
+    try:
+        ip_address(host.partition("%")[0])
+    except ValueError:
+        return host == ""
+    return True
