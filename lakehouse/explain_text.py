@@ -16,6 +16,7 @@ VERDICT_WORDS: Mapping[str, str] = {
     "CHOSEN": "chosen",
     "NOT_ALIVE": "refused: the evidence does not call it alive",
     "STALE_INCARNATION": "refused: the evidence is about an earlier start of it",
+    "POSITION_NOT_SHOWN": "refused: it started anew and has not shown yet whether its log is whole",
     "NOT_IN_SET": "refused: not in the SyncStateSet",
     "UNCLEAN": "refused: it may have lost bytes that it had acknowledged",
     "WAITING": "refused: others of the set are waited for",

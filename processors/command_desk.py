@@ -29,6 +29,7 @@ from processors.metrics import TIMEOUT
 from processors.pending import PendingCommand, PendingCommands, Purpose, Waiter
 from processors.pulse import NOTICE_TOKEN
 from processors.request_fields import NAME_CHARS_MAX
+from processors.state import BrokerSet, Replica
 from processors.triggers import ElectionCall
 
 REUSED_CODE = int(RESPONSE_CODES[Refusal.COMMAND_ID_REUSED])
@@ -130,6 +131,16 @@ class CommandDesk:
         command = gateway.as_active(ElectionDesk.command(call, envelope), self._context.state.fingerprints)
         note = fx.Note("info", f"{call.broker_name}: electing, {call.cause}")
         return [note, *self._issue(command, Purpose.ELECTION, phases)]
+
+    def unclean_start(self, broker_set: BrokerSet, replica: Replica, position: tuple[int, int], cause: str) -> list[Effect]:
+        """The registration of a replica that tells no position, of the controller's own accord: it lost data."""
+        epoch, end_offset = position
+        command = RegisterBroker(
+            self._context.envelope(next(self._context.ids), cause), broker_set.cluster_name, broker_set.broker_name,
+            replica.broker_id, replica.address, clean=False, last_epoch=epoch, end_offset=end_offset,
+        )  # fmt: skip
+        note = fx.Note("error", f"{broker_set.broker_name}: broker {replica.broker_id} lost data: it shows ({epoch}, {end_offset})")
+        return [note, *self._issue(command, Purpose.REQUEST)]
 
     def formation(self) -> list[Effect]:
         """Record 0 of an empty log; when several controllers try, the first one counts."""

@@ -183,6 +183,7 @@ class ControllerCore:
         pending = self._commands.applied(applied)
         was_active = self.is_active
         effects = self._claims.follow(applied, pending)
+        self._heartbeats.follow(applied)
         context.metrics.record(applied, self.is_active)
         phases = {} if pending is None else dict(pending.phases)
         phases["applied"] = wall_ms

@@ -17,9 +17,12 @@ from processors.state import NO_BROKER_ID, BrokerSet, Replica
 ALIVE = "ALIVE"
 NOT_ALIVE = "NOT_ALIVE"
 STALE_INCARNATION = "STALE_INCARNATION"
+POSITION_NOT_SHOWN = "POSITION_NOT_SHOWN"
 
 REASON_ASKED = "asked"
 REASON_STALE = "stale_incarnation"
+REASON_UNSHOWN = "position_not_shown"
+_ABSENT = {REASON_STALE: STALE_INCARNATION, REASON_UNSHOWN: POSITION_NOT_SHOWN}
 
 
 class Candidate(Struct, frozen=True, gc=False):
@@ -192,13 +195,15 @@ def absence_of(candidate: Candidate) -> str:
 
 
 def _liveness(replica: Replica, evidence: ReplicaEvidence | None, asking_id: int) -> str:
-    # Its first heartbeat may come after its question (`controller.md` 16, row 8).
     if replica.broker_id == asking_id:
-        return ALIVE
+        # Its first heartbeat may come after its question (`controller.md` 16, row 8), but of a start that told no
+        # position only that one says whether it lost data (S15).
+        is_unshown = evidence is not None and evidence.reason == REASON_UNSHOWN
+        return POSITION_NOT_SHOWN if is_unshown else ALIVE
     if evidence is None:
         return NOT_ALIVE
     if not evidence.alive:
-        return STALE_INCARNATION if evidence.reason == REASON_STALE else NOT_ALIVE
+        return _ABSENT.get(evidence.reason, NOT_ALIVE)
     if evidence.reason == REASON_ASKED or evidence.incarnation == replica.incarnation:
         return ALIVE
     return STALE_INCARNATION

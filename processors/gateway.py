@@ -33,13 +33,13 @@ from processors.liveness import (
     BrokerKey,
     Heartbeat,
 )
-from processors.pulse import NOTICE_TOKEN, REASON_NOT_YET, timeout_within_bounds_ms
+from processors.pulse import NOTICE_TOKEN, REASON_NOT_YET, REASON_UNSHOWN, timeout_within_bounds_ms
 from processors.request_fields import BadRequest as BadRequest
 from processors.request_fields import Fields as Fields
 from processors.state import EPOCH_MAX
 
 MEMBERS_MAX = 1_024
-MAY_LIVE = frozenset({REASON_STALE, REASON_NOT_YET})
+MAY_LIVE = frozenset({REASON_STALE, REASON_NOT_YET, REASON_UNSHOWN})
 CAUSE_BROKER = "broker_request"
 CAUSE_OPERATOR = "operator_request"
 OPERATORS_CODES = frozenset(

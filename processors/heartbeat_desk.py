@@ -12,25 +12,33 @@ from msgspec import structs
 
 from brokers.remoting.addresses import host_of
 from brokers.remoting.command import RemotingCommand
+from events.broker_events import LossNoticed
+from events.commands import RegisterBroker
 from processors import effects as fx
 from processors import gateway, responses
 from processors.ahead_of_log import LogDoubts, ahead_of, behind_brokers, beyond_belief
 from processors.code_desk import CodeDesk
 from processors.core_context import CoreContext
 from processors.effects import Effect, Report
+from processors.fact_headers import FactHeaders
+from processors.fold import Applied
 from processors.forwarding import FORWARDED_FOR
+from processors.heard_losses import shows_less
 from processors.heartbeat_gaps import HeartbeatGaps
 from processors.heartbeat_relay import HEARD, HERE, RELAYED
-from processors.leading_desk import LeadingDesk
+from processors.leading_desk import CAUSE_WENT_BACK, LeadingDesk
 from processors.liveness import Heartbeat
 from processors.peer_desk import PeerDesk
 from processors.pending import Waiter
 from processors.publish_desk import PublishDesk
+from processors.rate_limit import RateLimit
 from processors.read_desk import ReadDesk
 from processors.state import EPOCH_REACH
 
 AHEAD_MAX = 100_000
 """A controller that is so many records behind another is catching up, and has no use for how far that one is."""
+LOSSES_PER_S = 1
+"""Of one replica: what is on its way through the log is not told again at once."""
 _OFFSETS = ("appliedOffset", "publishedOffset")
 
 
@@ -48,7 +56,9 @@ class HeartbeatDesk:
         self._reads = reads
         self._doubts = LogDoubts()
         self._codes = codes
-        self._gaps = HeartbeatGaps(context.config.controller_id)
+        self._losses = RateLimit()
+        self._headers = FactHeaders(context.config.controller_id)
+        self._gaps = HeartbeatGaps(self._headers)
 
     def broker(self, waiter: Waiter) -> list[Effect]:
         """904: one-way from brokers; whoever wants an answer gets 0 without a header. Raises BadRequest (2005)."""
@@ -61,7 +71,7 @@ class HeartbeatDesk:
             return self._taken(waiter)
         effects = self._gap(beat)
         returned = context.liveness.heard(beat, waiter.conn_id, context.now_ms, host=host)
-        effects += self._doubt(beat)
+        effects += self._doubt(beat) + self._loss(beat)
         effects += self._leading.returned(beat.key) if returned else []
         effects += self._peers.relay(beat.key, waiter.request, anew=returned)
         return effects + self._taken(waiter)
@@ -118,6 +128,7 @@ class HeartbeatDesk:
             return effects + waiter.answer(waiter.request.reply(0, {HEARD: HERE}))
         effects += self._gap(beat)
         returned = context.liveness.heard(beat, waiter.conn_id, context.now_ms, relayed=True)
+        effects += self._loss(beat)
         effects += self._leading.returned(beat.key) if returned else []
         return effects + waiter.answer(waiter.request.reply(0, {HEARD: RELAYED}))
 
@@ -149,6 +160,25 @@ class HeartbeatDesk:
             return []
         fact = self._gaps.ended(context.liveness.pulse(beat.key), beat, context.now_ms, context.wall_ms)
         return [] if fact is None else [Report(fact)]
+
+    def follow(self, applied: Applied) -> None:
+        """A Java broker registers when it starts, and tells nothing of its log."""
+        record = applied.record
+        if isinstance(record, RegisterBroker) and applied.outcome.accepted and record.incarnation is None and record.last_epoch is None:
+            self._context.liveness.starts_anew((record.cluster_name, record.broker_name, record.broker_id))
+
+    def _loss(self, beat: Heartbeat) -> list[Effect]:
+        """A Java member that came back with less than it held is registered in its name as what it is: unclean (S15)."""
+        context = self._context
+        broker_set, pulse = context.state.live_set(beat.key[1]), context.liveness.pulse(beat.key)
+        if not context.is_active or broker_set is None or pulse is None or broker_set.cluster_name != beat.key[0]:
+            return []
+        held = shows_less(context.state.rules_version, broker_set, pulse, beat)
+        if held is None or not self._losses.take(str(beat.key), context.now_ms, rate_per_s=LOSSES_PER_S, burst=1):
+            return []
+        header = self._headers.next(beat.key, context.wall_ms)
+        told = LossNoticed(header, beat.key[2], beat.epoch, beat.max_offset, held[1], CAUSE_WENT_BACK)
+        return [Report(told), *self._leading.went_back(broker_set, beat)]
 
     def peer(self, waiter: Waiter) -> list[Effect]:
         """19001: one-way from controllers; whoever wants an answer gets one. Raises BadRequest."""

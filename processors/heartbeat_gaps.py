@@ -7,16 +7,13 @@ afterwards. Refuses to know: what a silence led to; that is a command with its o
 
 from __future__ import annotations
 
-from hashlib import sha256
-from itertools import count
-
-from events.broker_events import BrokerEventHeader, HeartbeatGap
+from events.broker_events import HeartbeatGap
+from processors.fact_headers import FactHeaders
 from processors.pulse import Heartbeat, Pulse
 from processors.rate_limit import RateLimit
 
 REPORTED_SHARE = (2, 5)
 """Silences above this share of the timeout are told: brokers whose interval is less than that fill no log by living."""
-NO_BROKER = -1
 TOLD_PER_S, TOLD_AT_ONCE = 1, 5
 """Of one replica: a timeout that is no timeout must not fill the topic."""
 
@@ -30,9 +27,8 @@ def is_worth_telling(gap_ms: int, timeout_ms: int) -> bool:
 class HeartbeatGaps:
     """What one start of a controller tells of them."""
 
-    def __init__(self, controller_id: str) -> None:
-        self._controller_id = controller_id
-        self._sequence = count()
+    def __init__(self, headers: FactHeaders) -> None:
+        self._headers = headers
         self._told = RateLimit()
 
     def ended(self, before: Pulse | None, beat: Heartbeat, now_ms: int, wall_ms: int) -> HeartbeatGap | None:
@@ -44,12 +40,8 @@ class HeartbeatGaps:
             return None
         if not self._told.take(str(beat.key), now_ms, rate_per_s=TOLD_PER_S, burst=TOLD_AT_ONCE):
             return None
-        cluster_name, broker_name, broker_id = beat.key
-        sequence = next(self._sequence)
-        # Who, when and as its how-manieth: nobody else makes that one, and it takes no chance.
-        event_id = sha256(f"{self._controller_id} {wall_ms} {sequence} {beat.key}".encode(errors="replace")).digest()[:16]
-        header = BrokerEventHeader(event_id, cluster_name, broker_name, NO_BROKER, self._controller_id, wall_ms, sequence)
+        header = self._headers.next(beat.key, wall_ms)
         was_gone = before.gone is not None or gap_ms > before.timeout_ms
         return HeartbeatGap(
-            header, broker_id, gap_ms, before.timeout_ms, was_gone, before.incarnation != beat.incarnation
+            header, beat.key[2], gap_ms, before.timeout_ms, was_gone, before.incarnation != beat.incarnation
         )

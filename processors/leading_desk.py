@@ -16,8 +16,9 @@ from processors.command_desk import CommandDesk
 from processors.core_context import CoreContext
 from processors.effects import Effect
 from processors.elections import ElectionDesk
-from processors.liveness import BrokerKey
+from processors.liveness import BrokerKey, Heartbeat
 from processors.read_desk import ReadDesk
+from processors.state import BrokerSet
 
 SCAN_MS = 250
 LOOKS_AT_ONCE = 250
@@ -26,6 +27,7 @@ TELL_AGAIN_MS = 250
 """So long after the question was given up."""
 NAMED_MAX = 20
 """So many of the brokers that fall silent at once are named."""
+CAUSE_WENT_BACK = "log_went_back"
 ARRIVAL_PROBE_MS = 2_000
 """So often the port of an imported master that has not arrived yet is asked whether it is still there."""
 
@@ -123,6 +125,13 @@ class LeadingDesk:
 
         # A leader that lags, or leads no more, would give a restarted Java master its old mastership (S6).
         return self._reads.once_current(tell) + self.elections([name])
+
+    def went_back(self, broker_set: BrokerSet, beat: Heartbeat) -> list[Effect]:
+        """A start of a Java broker that lost data, in its name: it leaves the set, and vetoes nobody."""
+        replica = broker_set.replica(beat.key[2])
+        if not self._context.is_active or replica is None:
+            return []
+        return self._commands.unclean_start(broker_set, replica, (beat.epoch, beat.max_offset), CAUSE_WENT_BACK)
 
     def after(self, outcome: Outcome, phases: dict[str, int]) -> list[Effect]:
         """What an applied command asks for: pushes, and elections it makes due. `phases` gets a stamp."""

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from events.envelope import ReplicaEvidence
+from processors.heard_losses import expected_of
 from processors.pulse import (
     DEFAULT_PRIORITY,
     DEFAULT_TIMEOUT_MS,
@@ -25,6 +26,7 @@ from processors.pulse import (
     REASON_NOT_FENCED,
     REASON_REFUSED,
     REASON_STALE,
+    REASON_UNSHOWN,
     BrokerKey,
     Heartbeat,
     Pulse,
@@ -37,7 +39,7 @@ from processors.state import BrokerSet, Replica
 
 __all__ = [
     "DEFAULT_PRIORITY", "DEFAULT_TIMEOUT_MS", "REASON_ASKED", "REASON_AWAITED", "REASON_CLOSED", "REASON_EXPIRED",
-    "REASON_HEARTBEAT", "REASON_NEVER_SEEN", "REASON_REFUSED", "REASON_STALE", "BrokerKey", "Heartbeat", "Liveness", "Pulse",
+    "REASON_HEARTBEAT", "REASON_NEVER_SEEN", "REASON_REFUSED", "REASON_STALE", "REASON_UNSHOWN", "BrokerKey", "Heartbeat", "Liveness", "Pulse",
 ]  # fmt: skip
 
 PULSES_MAX = 50_000
@@ -92,11 +94,7 @@ class Liveness:
         if pulse is None:
             return False
         pulse.take_beat(beat, now_ms, relayed, host)
-        if beat.epoch > pulse.epoch or (
-            beat.epoch == pulse.epoch and beat.max_offset > pulse.max_offset
-        ):
-            pulse.epoch, pulse.max_offset = beat.epoch, beat.max_offset
-            pulse.confirm_offset = beat.confirm_offset
+        pulse.take_position(beat)
         self._watch.keep(pulse)
         return returned and beat.timeout_ms > 0
 
@@ -119,6 +117,12 @@ class Liveness:
         if position is not None:
             pulse.epoch, pulse.max_offset = position
         self._watch.keep(pulse)
+
+    def starts_anew(self, key: BrokerKey) -> None:
+        """A replica that tells no incarnation registered without its position: it is another start."""
+        pulse = self._pulses.get(key)
+        if pulse is not None:
+            pulse.starts_anew()
 
     def _touch(
         self, key: BrokerKey, address: str, incarnation: str | None, conn_id: int, now_ms: int
@@ -254,6 +258,8 @@ class Liveness:
             return REASON_STALE
         if reason == REASON_HEARTBEAT and may_still_acknowledge(broker_set, replica, pulse):
             return REASON_NOT_FENCED
+        if reason == REASON_HEARTBEAT and pulse.is_unshown and expected_of(broker_set, replica, pulse.before) is not None:
+            return REASON_UNSHOWN
         return reason
 
     def is_alive(self, broker_set: BrokerSet, replica: Replica, now_ms: int) -> bool:

@@ -14,6 +14,7 @@ from typing import TypeAlias
 from msgspec import Struct
 
 from events.envelope import ReplicaEvidence
+from processors.elect_candidates import REASON_UNSHOWN as REASON_UNSHOWN
 from processors.state import BrokerSet, Replica
 
 DEFAULT_TIMEOUT_MS = 10_000
@@ -95,6 +96,10 @@ class Pulse:
     """What a 1008 for it is to repeat; shown to nobody."""
     relayed: bool = False
     """The newest heartbeat came by way of another controller."""
+    is_unshown: bool = False
+    """It started anew and has not shown its log since."""
+    before: tuple[int, int] = (-1, -1)
+    """(epoch, offset): how far a former start of it held what was confirmed, as far as it told."""
     look_ms: int | None = None
     """The moment `PulseWatch` has noted for it."""
 
@@ -104,6 +109,20 @@ class Pulse:
         self.epoch_seen = max(self.epoch_seen, beat.epoch_seen)
         if not relayed:
             self.direct_ms = now_ms
+
+    def take_position(self, beat: Heartbeat) -> None:
+        """It moves only forward: heartbeats by way of other controllers come late."""
+        self.is_unshown = False
+        if (beat.epoch, beat.max_offset) == (self.epoch, self.max_offset):
+            self.confirm_offset = max(self.confirm_offset, beat.confirm_offset)
+        elif (beat.epoch, beat.max_offset) > (self.epoch, self.max_offset):
+            self.epoch, self.max_offset, self.confirm_offset = beat.epoch, beat.max_offset, beat.confirm_offset
+
+    def starts_anew(self) -> None:
+        """What it told about its log is void, and what it held is expected of it (S15)."""
+        self.before = max(self.before, (self.epoch, min(self.confirm_offset, self.max_offset)))
+        self.epoch = self.max_offset = self.confirm_offset = -1
+        self.is_unshown = True
 
     def is_heard_here(self, now_ms: int) -> bool:
         """True when this controller judges by its own ears; falling silent it stays so for a while."""
@@ -153,7 +172,7 @@ def evidence_row(
     incarnation = pulse.incarnation if pulse is not None else None
     if is_early and reason == REASON_NEVER_SEEN and replica.is_registered:
         reason = REASON_NOT_YET
-    if asked and reason not in (REASON_HEARTBEAT, REASON_NOT_FENCED):
+    if asked and reason not in (REASON_HEARTBEAT, REASON_NOT_FENCED, REASON_UNSHOWN):
         reason, incarnation = REASON_ASKED, replica.incarnation
     return ReplicaEvidence(
         broker_id=replica.broker_id,

@@ -19,6 +19,7 @@ from events.commands import ClaimLeadership, ClusterFormed, Command
 from events.envelope import Envelope
 from events.outcomes import Outcome
 from processors.fold import Folder
+from processors.fact_headers import FactHeaders
 from processors.heartbeat_gaps import HeartbeatGaps
 from processors.pulse import Heartbeat, Pulse
 from processors.state import RULES_VERSION, BrokerSet
@@ -52,7 +53,7 @@ class Leaders:
         self.events_ms: tuple[list[int], ...] = tuple([] for _ in range(EVENT_PARTITIONS))
         self._chance, self._commands_max = chance, commands_max
         self._folder = Folder()
-        self._gaps = {one: HeartbeatGaps(one) for one in CONTROLLERS}
+        self._gaps = {one: HeartbeatGaps(FactHeaders(one)) for one in CONTROLLERS}
         self._newest: list[Outcome] = []
         self._do_first(ClusterFormed(self._envelope("formed"), RULES_VERSION, {}, COMMAND_FINGERPRINTS))
         self._claim(CONTROLLERS[0], "start")

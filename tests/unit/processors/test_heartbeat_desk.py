@@ -391,3 +391,122 @@ def test_only_controllers_speak_for_others(case: tuple[int, dict[str, str]]) -> 
     answer = said(rig, "6.6.6.6:4711", code, ext)
     assert answer.code == 1 and "no host of a controller" in str(answer.remark) and len(rig.log.records) == records
     assert "no host of a controller" not in str(said(rig, "10.0.0.2:4711", code, ext).remark)
+
+
+# --- Java members that lost their power (S15) -------------------------------------------------
+
+
+def java_beat(rig: Rig, offset: int, epoch: int = 1, confirm: int | None = None, broker: int = 2, **other: str) -> None:
+    ext = {
+        "clusterName": CLUSTER, "brokerName": SET, "brokerAddr": f"b{broker}:10911", "brokerId": str(broker), "epoch": str(epoch),
+        "maxOffset": str(offset), "confirmOffset": str(offset if confirm is None else confirm), "heartbeatTimeoutMills": "3000",
+    } | other  # fmt: skip
+    rig.request(904, ext, conn=broker, oneway=True)
+
+
+def java_starts(rig: Rig, broker: int = 2) -> None:
+    """1003 as RocketMQ sends it: no incarnation, no position, not whether it is clean."""
+    ext = {"clusterName": CLUSTER, "brokerName": SET, "brokerId": str(broker), "brokerAddress": f"b{broker}:10911"}
+    answer = rig.request(1003, ext, conn=broker)
+    assert answer is not None and answer.code == 0, answer.remark
+
+
+def with_java_member(offset: int = 5_000, **options: object) -> Rig:
+    """1 of ours leads, 2 is RocketMQ's; both are members and hold what is confirmed up to `offset`."""
+    rig = Rig(**options).lead()
+    rig.join(1)
+    assert rig.elect(1).code == 0
+    names = {"clusterName": CLUSTER, "brokerName": SET}
+    assert rig.request(1013, names | {"appliedBrokerId": "2", "registerCheckCode": "b2:10911;1"}, conn=2).code == 0
+    java_starts(rig)
+    rig.heartbeat(1, offset=offset, epoch=1), java_beat(rig, offset)
+    assert rig.alter("1,2", rig.state.sets[SET].sync_state_set_epoch).code == 0
+    rig.sent.clear()
+    return rig
+
+
+def dies(rig: Rig, broker: int) -> None:
+    rig.close_connection(broker)
+    rig.probe_result(f"b{broker}:10911", "refused")
+
+
+def test_a_java_member_that_lost_its_power_leaves_the_set_with_its_first_heartbeat() -> None:
+    rig = with_java_member()
+    java_starts(rig)
+    java_beat(rig, 4_000)
+    broker_set = rig.state.sets[SET]
+    assert (broker_set.sync_state_set, broker_set.unclean_members, broker_set.replica(2).clean) == ((1,), (2,), False)
+    (told,) = [one.fact for one in rig.take(fx.Report)]
+    assert type(told).__name__ == "LossNoticed"
+    assert (told.lost_broker_id, told.claimed_epoch, told.claimed_offset, told.acknowledged_offset) == (2, 1, 4_000, 5_000)
+    assert told.why == "log_went_back"
+    dies(rig, 1)
+    rig.pass_time(2_000)
+    assert rig.state.sets[SET].master_broker_id != 2
+
+
+def test_before_it_has_shown_its_log_a_java_member_that_started_anew_is_not_elected() -> None:
+    """What its former start told stands for nothing; it is elected as soon as it shows that it lacks nothing."""
+    rig = with_java_member()
+    java_starts(rig)
+    dies(rig, 1)
+    rig.pass_time(1_000)
+    assert rig.state.sets[SET].master_broker_id != 2
+    answer = rig.elect(2)
+    assert answer.code != 0 and rig.state.sets[SET].master_broker_id != 2  # asking is no proof either
+    java_beat(rig, 5_000)
+    rig.pass_time(500)
+    assert (rig.state.sets[SET].master_broker_id, rig.state.sets[SET].at_risk) == (2, False)
+
+
+def test_a_java_member_that_was_killed_and_lost_nothing_stays() -> None:
+    rig = with_java_member()
+    java_starts(rig)
+    java_beat(rig, 5_000)
+    java_beat(rig, 5_600)
+    assert rig.state.sets[SET].sync_state_set == (1, 2) and not rig.take(fx.Report)
+
+
+def test_a_java_member_is_bound_to_what_it_told_after_the_last_decision() -> None:
+    """The log knows of 5,000; its heartbeats told of 7,000 since, and that much was confirmed."""
+    rig = with_java_member()
+    java_beat(rig, 7_500, confirm=7_000)
+    java_starts(rig)
+    java_beat(rig, 7_000 - 1)
+    assert not rig.state.sets[SET].replica(2).clean
+    rig = with_java_member()
+    java_beat(rig, 7_500, confirm=7_000)
+    java_starts(rig)
+    java_beat(rig, 7_000)
+    assert rig.state.sets[SET].replica(2).clean
+
+
+def test_an_empty_java_member_whose_identity_was_put_back_is_unclean() -> None:
+    rig = with_java_member()
+    java_starts(rig)
+    java_beat(rig, 0, epoch=-1)
+    assert rig.state.sets[SET].sync_state_set == (1,) and not rig.state.sets[SET].replica(2).clean
+
+
+def test_a_loss_is_registered_once_while_it_is_on_its_way_and_again_if_that_was_lost() -> None:
+    rig = with_java_member()
+    java_starts(rig)
+    rig.holds_appends = True
+    java_beat(rig, 4_000)
+    java_beat(rig, 4_100)
+    assert len(rig.held) == 1
+    rig.held.clear()
+    rig.pass_time(1_500)
+    java_beat(rig, 4_200)
+    assert len(rig.held) == 1
+
+
+def test_only_who_leads_registers_a_loss() -> None:
+    log = Log()
+    leader = with_java_member(log=log)
+    standby = Rig("c2", log, seed=2)
+    standby.catch_up()
+    java_starts(leader)
+    standby.catch_up()
+    java_beat(standby, 4_000)
+    assert not standby.held and not standby.take(fx.Report)

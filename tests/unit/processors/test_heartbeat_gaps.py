@@ -3,6 +3,7 @@
 import pytest
 
 from events.broker_events import HeartbeatGap
+from processors.fact_headers import FactHeaders
 from processors.heartbeat_gaps import TOLD_AT_ONCE, HeartbeatGaps
 from processors.pulse import REASON_REFUSED, Heartbeat, Pulse
 
@@ -18,7 +19,7 @@ def pulse(heard_ms: int = 0, gone: str | None = None) -> Pulse:
 
 
 def gaps() -> HeartbeatGaps:
-    return HeartbeatGaps("c1")
+    return HeartbeatGaps(FactHeaders("c1"))
 
 
 @pytest.mark.parametrize(("gap_ms", "told", "was_gone"), [
