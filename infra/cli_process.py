@@ -23,6 +23,7 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
+from brokers.remoting.descriptors import raise_open_files
 from infra import process_logging
 from infra.problems import EXIT_DONE, EXIT_USAGE, Problem
 
@@ -181,7 +182,8 @@ def run(arguments: argparse.Namespace) -> int:
     for note in getattr(config, "notes", ()):
         level = logging.WARNING if note in config.warnings else logging.INFO  # type: ignore[attr-defined]
         logging.getLogger(__name__).log(level, "configuration: %s", note)
-    logging.getLogger(__name__).info("%s starts as pid %d", verb, os.getpid())
+    files = raise_open_files()
+    logging.getLogger(__name__).info("%s starts as pid %d, with up to %d open files", verb, os.getpid(), files)
     try:
         result = asyncio.run(entry(config)) if asyncio.iscoroutinefunction(entry) else entry(config)
     except OSError as error:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from brokers.remoting.connection import Connection, Handler
+from brokers.remoting.descriptors import connections_within
 from brokers.remoting.dispatcher import Dispatcher
 from brokers.remoting.limits import CLOSE_WAIT_MS, Limits
 from brokers.remoting.silence import SilenceSweeper
@@ -46,7 +47,8 @@ class RemotingServer:
         self._handler, self._host, self._port = handler, host, port
         self._on_open, self._on_close = on_open, on_close
         self._has_place = has_place or (lambda peer: False)
-        self._limits = replace(limits or Limits(), idle_ms=idle_timeout_ms)
+        limits = limits or Limits()
+        self._limits = replace(limits, idle_ms=idle_timeout_ms, connections=connections_within(limits.connections))
         self._connections: dict[int, Connection] = {}
         self._server: asyncio.Server | None = None
         self._sweeper: SilenceSweeper | None = None

@@ -17,7 +17,7 @@ from infra.problems import Problem
 PYTHON_MIN = (3, 11)
 LOCK = Path(__file__).resolve().parents[2] / "requirements.lock"
 OPEN_FILES_MIN, OPEN_FILES_GOOD = 1_024, 8_192
-"""A broker keeps its segments and one socket per client open."""
+"""A broker keeps some 512 for files, and one socket per client."""
 FREE_BYTES_MIN, FREE_BYTES_GOOD = 1 << 30, 5 << 30
 NAMED_MAX = 5
 
@@ -64,8 +64,8 @@ def java_found(needed: bool) -> Finding:
 
 
 def open_files(limit: int | None = None) -> Finding:
-    """The limit that processes started from here get."""
-    soft = resource.getrlimit(resource.RLIMIT_NOFILE)[0] if limit is None else limit
+    """The limit that processes started from here take: they raise the soft one to the hard one."""
+    soft = resource.getrlimit(resource.RLIMIT_NOFILE)[1] if limit is None else limit
     text = f"{'any number of' if soft == resource.RLIM_INFINITY else soft} open files per process"
     if soft == resource.RLIM_INFINITY or soft >= OPEN_FILES_GOOD:
         return Finding("open files", OK, text)
