@@ -15,10 +15,10 @@ from immutables import Map
 
 from brokers.ha.patience import SILENT_HEARTBEATS
 from brokers.ha.slave_link import MASTER_BEGINS_LATER, SlaveState
-from events.changes import BrokersCleaned, SyncStateSetAltered
+from events.changes import BrokerIdApplied, BrokersCleaned, SetDoubted, SyncStateSetAltered
 from events.commands import ElectMaster, RegisterBroker
 from events.outcomes import LABEL_AT_RISK, LABEL_DESIGNATED, LABEL_REPEAT, LABEL_UNCLEAN
-from processors.state import BrokerSet, check_invariants
+from processors.state import BrokerSet, ControllerState, check_invariants
 from tests.simulation.holders import Holders
 from tests.simulation.ledger import Ledger
 from tests.simulation.world import InvariantBroken
@@ -71,6 +71,7 @@ class Checkers:
         self.lenient = cluster.shape.count_mode
         self._unclean_choice = -1
         self.published_offset = -1
+        self.ids_end = 0  # behind the last decision about who has which id, and about what is in doubt
         self.published_proofs: dict[int, Outcome] = {}
         self._digests: dict[int, bytes] = {}
         self._masters: dict[int, tuple[str, int]] = {}
@@ -97,6 +98,8 @@ class Checkers:
         if applied.offset <= self._log_offset:
             return
         self._log_offset = applied.offset
+        if any(isinstance(change, BrokerIdApplied | BrokersCleaned | SetDoubted) for change in applied.outcome.changes):
+            self.ids_end = applied.offset + 1
         self._count(applied)
         self._decided_once(applied)
         self._found_as_expected(applied)
@@ -116,6 +119,13 @@ class Checkers:
             if epochs[0] < self._set_epochs[0] or epochs[1] < self._set_epochs[1]:
                 raise InvariantBroken(f"offset {applied.offset}: epochs fell from {self._set_epochs} to {epochs}")
             self._set_epochs = epochs
+
+    def log_was_cut(self, end: int, state: ControllerState) -> None:
+        """The log ends at `end` now, with that state: nothing behind was ever said. Epochs go up again before anybody leads."""
+        self._digests = {offset: digest for offset, digest in self._digests.items() if offset < end}
+        self.published_proofs = {offset: proof for offset, proof in self.published_proofs.items() if offset < end}
+        self._first, self._set_epochs, self._known_sets = {}, (0, 0), state.sets
+        self._log_offset, self.published_offset = end - 1, min(self.published_offset, end - 1)
 
     def _cleaned(self, outcome: Outcome) -> None:
         """What an operator has cleaned away is no holder any more, whatever lies on its disk."""
@@ -412,8 +422,10 @@ class Checkers:
             return f"{len(masters)} masters"
         master = masters[0].core
         assert master is not None
+        # An election at risk may take a learner; it stays a member as long as it leads.
+        learning = {node.broker_id for node in self.cluster.brokers if node.settings.is_learner}
         registered = sorted(node.broker_id or -1 for node in self.cluster.brokers if not node.settings.is_learner)
-        if list(master.sync_state_set) != registered:
+        if [one for one in master.sync_state_set if one not in learning] != registered:
             return f"SyncStateSet is {master.sync_state_set}, replicas are {registered}"
         if any(len(node.disk.log) != len(masters[0].disk.log) for node in self.cluster.brokers):
             return "logs have different lengths"

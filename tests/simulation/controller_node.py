@@ -105,6 +105,10 @@ class ControllerNode:
             for old in sorted(self.snapshots)[:-SNAPSHOTS_KEPT]:
                 del self.snapshots[old]
 
+    def forget_snapshots(self, first: int) -> None:
+        """Those of records from there on: the log does not have them any more."""
+        self.snapshots = {offset: data for offset, data in self.snapshots.items() if offset < first}
+
     def stop(self) -> None:
         self.up = False
         self.core = None

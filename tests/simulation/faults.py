@@ -18,6 +18,7 @@ from tests.simulation.accidents import Accidents
 from tests.simulation.forgery import forged
 from tests.simulation.ghost import Ghosts
 from tests.simulation.lasting import LastingCuts
+from tests.simulation.log_loss import LogLoss
 from tests.simulation.mixes import Mix, mix_of
 from tests.simulation.odd_requests import Operator
 
@@ -35,7 +36,7 @@ OUTCOMES_FIRST_MS = (0, 90)
 CLOCK_JUMP_MS = 3_600_000
 UNSEEN_MS = (11_000, 15_000)
 INSIDE_EFFECTS_MAX = 40
-DIRECTED_ONLY = ("lasting_cut",)
+DIRECTED_ONLY = ("lasting_cut", "log_tail_lost")
 CLEANED_SEEN_MS = (1_000, 7_000, 12_000)
 
 
@@ -89,6 +90,7 @@ class Faults:
             ("lose_snapshots", self._lose_snapshots),
             ("unheard", self._unheard),
             ("lasting_cut", self._lasting.strike),
+            ("log_tail_lost", LogLoss(self).strike),
             *self.accidents.kinds(),
             *((kind, partial(self.cluster.strays.let_loose, kind)) for kind in strays.KINDS),
         ]

@@ -37,9 +37,11 @@ class Journal:
             if chance.randrange(4) == 0:
                 self.world.count("journal.append_lost")
                 return
-        lose_answer, twice = self.strikes(), self.strikes()
+        lose_answer, twice, log = self.strikes(), self.strikes(), self.records
 
         def land() -> None:
+            if log is not self.records:
+                return
             offset = len(self.records)
             self.records.append(data)
             for reader in self._readers:
@@ -63,12 +65,22 @@ class Journal:
     def _land_again(self, data: bytes) -> Callable[[], None]:
         """A producer that gave up and tried anew, while its first attempt had landed."""
 
+        log = self.records
+
         def land() -> None:
+            if log is not self.records:
+                return
             self.records.append(data)
             for reader in self._readers:
                 reader.wake()
 
         return land
+
+    def lose_from(self, offset: int) -> None:
+        """The log is made anew from its first records; what was on its way into the old one lands nowhere. Nobody may be
+        reading."""
+        assert not any(reader.alive() for reader in self._readers)
+        self.records = self.records[:offset]
 
     def end_offset(self) -> int:
         return len(self.records)

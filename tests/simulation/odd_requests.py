@@ -115,7 +115,7 @@ class Operator:
             for lives in (one.broker_id != known.master_broker_id and one.broker_id in carried,)
         )  # fmt: skip
         command = ElectMaster(
-            self._envelope(state), known.cluster_name, known.broker_name, -1, False,
+            self.envelope(state), known.cluster_name, known.broker_name, -1, False,
             known.master_epoch, known.sync_state_set_epoch, evidence,
         )  # fmt: skip
         late_ms = self.world.between(*SUSPICION_LATE_MS)
@@ -138,10 +138,10 @@ class Operator:
         self.cluster.journal.append(self, make(), lambda offset: None)
 
     def _records(self, state: ControllerState) -> list[Callable[[], bytes]]:
-        now = self._envelope(state)
-        stale = self._envelope(state, term=state.term - 1)
-        foreign = self._envelope(state, cluster_id="another")
-        late = self._envelope(state, applied_offset=0)
+        now = self.envelope(state)
+        stale = self.envelope(state, term=state.term - 1)
+        foreign = self.envelope(state, cluster_id="another")
+        late = self.envelope(state, applied_offset=0)
         elect = ("DefaultCluster", STRANGER, -1, False, None, None, ())
         return [
             lambda: b"garbage",
@@ -158,9 +158,10 @@ class Operator:
             lambda: self._reused(state),
         ]
 
-    def _envelope(
+    def envelope(
         self, state: ControllerState, term: int | None = None, cluster_id: str = "", applied_offset: int | None = None
     ) -> Envelope:
+        """Of a command that an operator's tool writes into the log by itself."""
         return Envelope(
             command_id=self.world.chance.getrandbits(128).to_bytes(16, "big"),
             cluster_id=cluster_id or self.cluster.cluster_id,
@@ -173,6 +174,6 @@ class Operator:
 
     def _reused(self, state: ControllerState) -> bytes:
         """Two commands of different kinds under one id; the first of them is decided, the second is not."""
-        envelope = self._envelope(state)
+        envelope = self.envelope(state)
         self._append(lambda: encode(ChangeSettings(envelope, {})))
         return encode(ElectMaster(envelope, "DefaultCluster", STRANGER, -1, False, None, None, ()))

@@ -15,7 +15,8 @@ from brokers import boot
 from brokers.log.held_time import HeldTime
 from brokers.log.retention import LogFile
 from brokers.replica.loss_watch import LossWatch
-from processors import decide_replicas, decide_sync_set, elect, elect_candidates, snapshot_proof
+from processors import decide_doubt, decide_replicas, decide_sync_set, elect, elect_candidates, snapshot_proof
+from processors.decide_refusals import Decision, Refusal
 from tests.simulation.cluster import Shape
 from tests.simulation.mixes import MIXES
 from tests.simulation.test_planted_bugs import Patch, Planted, find
@@ -46,6 +47,11 @@ def a_log_that_went_back_is_trusted(patch: Patch) -> None:
     """A3: an older copy of a store folder counts as what it was."""
     patch.setattr(decide_replicas, "_went_back", lambda *args: False)
     patch.setattr(LossWatch, "claims", lambda *args: [])
+
+
+def lost_decisions_are_not_doubted(patch: Patch) -> None:
+    """A5: a log without its newest decisions is taken for what happened."""
+    patch.setattr(decide_doubt, "doubt_broker_set", lambda state, command: Decision(Refusal.DOUBT_INVALID))
 
 
 def replaced_disks_are_waited_for(patch: Patch) -> None:
@@ -80,6 +86,7 @@ PLANTED: Mapping[str, Planted] = {
         Planted(elections_forget, MIXES["power"], 20, THREE),
         Planted(identity_alone_is_a_first_start, MIXES["identity"], 20, Shape(brokers=2)),
         Planted(a_log_that_went_back_is_trusted, MIXES["copies"], 40, THREE),
+        Planted(lost_decisions_are_not_doubted, MIXES["doubted"], 10, THREE),
         Planted(replaced_disks_are_waited_for, MIXES["disks"], 40, THREE),
         Planted(members_have_to_be_heard, MIXES["lasting"], 10, THREE, 50_000),
         Planted(files_age_by_store_times, MIXES["crowded"], 20, Shape(retains=True)),
