@@ -6,6 +6,8 @@ knows nothing of the group: answered 22 once more, the client would skip all tha
 everything that ever was. So the first answer is remembered: where the queues ended then, or began, is on the members before
 22 or 0 is answered, and a later master without an offset answers that place. It costs messages read twice, and skips none.
 
+A group may also commit without a question before, as tools do: its first offset of a queue is told to the members likewise.
+
 Under the very master that gave the first answer nothing was lost: it goes on as RocketMQ does. A group that begins at the
 first message or at a time finds its place by itself, and a retry topic is read from its beginning.
 
@@ -54,11 +56,11 @@ class GroupStarts:
         return noted
 
     async def held(self, group: str, topic: str) -> bool:
-        """Until the members know where it began, a bounded time: the group is answered all the same."""
+        """Until the members know its first offset, or where it began, a bounded time: it is answered all the same."""
         return await self._held.until_held(lambda ask, epoch: self._push(ask, group, topic, epoch))
 
     async def _push(self, ask: Ask, group: str, topic: str, epoch: int) -> bool:
-        body = self._tables.offsets.starts_text(group, topic)
+        body = self._tables.offsets.text_of(group, topic)
         answer = await ask(RemotingCommand.request(RequestCode.REGENT_PUSH_STARTS, {"regentMasterEpoch": str(epoch)}, body))
         return answer.code in HELD
 
@@ -66,7 +68,7 @@ class GroupStarts:
         """A slave remembers what its master does; False when that mastership is over, or this broker's own is."""
         if self._roles.role == "MASTER" or master_epoch < self._roles.current.master_epoch:
             return False
-        self._tables.offsets.take_over(table)
+        self._tables.offsets.take_new(table)
         return True
 
     def _asks_for_the_end(self, group: str, topic: str) -> bool:

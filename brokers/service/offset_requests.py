@@ -94,7 +94,7 @@ class OffsetRequests:
         smallest, largest = self._store.queue_bounds(topic, queue_id)
         return 0 if self._begins_at_zero(smallest, largest) else largest
 
-    def _update(self, request: RemotingCommand) -> RemotingCommand:
+    def _update(self, request: RemotingCommand) -> Answer:
         group, topic, queue_id = text(request.ext, "consumerGroup"), text(request.ext, "topic"), number(request.ext, "queueId")
         offset = number(request.ext, "commitOffset")
         if self._tables.topics.get(topic) is None:
@@ -104,9 +104,11 @@ class OffsetRequests:
             return request.reply(ResponseCode.INVALID_PARAMETER, remark=f"topic {topic} has no queue {queue_id}")
         if reason := group_refusal(group):
             return request.reply(ResponseCode.INVALID_PARAMETER, remark=reason)
-        if not self._tables.offsets.commit(group, topic, queue_id, offset, self._clock.wall_ms()) and offset >= 0:
+        offsets = self._tables.offsets
+        is_first = offsets.query(group, topic, queue_id) is None and not offsets.has_begun(group, topic, queue_id) and offset >= 0
+        if not offsets.commit(group, topic, queue_id, offset, self._clock.wall_ms()) and offset >= 0:
             return request.reply(ResponseCode.SYSTEM_ERROR, remark="this broker takes no more consumer offsets")
-        return request.reply()
+        return self._once_held(request.reply(), group, topic) if is_first else request.reply()
 
     def _search(self, request: RemotingCommand) -> RemotingCommand:
         topic, queue_id = text(request.ext, "topic"), number(request.ext, "queueId")

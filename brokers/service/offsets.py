@@ -147,10 +147,9 @@ class ConsumerOffsets:
             self._text(key)
         return self._document(self._texts.values(), () if for_java else self._starts)
 
-    def starts_text(self, group: str, topic: str) -> bytes:
-        """Where this group began to read that topic, and no offset: the body of 19014."""
-        key = topic + SEPARATOR + group
-        return self._document((), (key,) if key in self._starts else ())
+    def text_of(self, group: str, topic: str) -> bytes:
+        """Offsets of this group in that topic, and where it began to read: the body of 19014."""
+        return self._document_of((topic + SEPARATOR + group,))
 
     def piece(self, line: str, after: int, bytes_max: int = PIECE_BYTES) -> Piece:
         """What changed after change number `after` of that line; of another line than this one, everything."""
@@ -210,6 +209,16 @@ class ConsumerOffsets:
         offsets.left_out, offsets.dirty = tuple(left_out), False
         return offsets
 
+    def take_new(self, other: ConsumerOffsets) -> None:
+        """Offsets and beginnings of queues of which nothing is here. What is here may be newer than such a word."""
+        for key, queues in other._table.items():
+            mine = self._table.get(key, {})
+            if queues.keys() - mine.keys():
+                self._hold(self._table, key, {**queues, **mine})
+                self._note(key)
+            self._read(key)
+        self._take_starts(other)
+
     def take_over(self, other: ConsumerOffsets) -> bool:
         """Take what the master knows; False when it was known already. What the master does not know stays: it may lead with
         less than its predecessor had (design S19), and who asks this replica later must not begin at the end."""
@@ -223,6 +232,15 @@ class ConsumerOffsets:
                     self._note(key)
                     changed = True
             self._read(key)
+        changed |= self._take_starts(other)
+        # A Java master moves its version only now and then: the tables decide, not the versions.
+        if not changed and self.version == other.version:
+            return False
+        self.version, self.dirty = other.version, True
+        return True
+
+    def _take_starts(self, other: ConsumerOffsets) -> bool:
+        changed = False
         for key, places in other._starts.items():
             before = self._starts.get(key, {})
             noted = {**before, **{queue: place for queue, place in places.items() if queue not in self._table.get(key, {})}}
@@ -230,11 +248,7 @@ class ConsumerOffsets:
                 self._hold(self._starts, key, noted)
                 self._note(key)
                 changed = True
-        # A Java master moves its version only now and then: the tables decide, not the versions.
-        if not changed and self.version == other.version:
-            return False
-        self.version, self.dirty = other.version, True
-        return True
+        return changed
 
 
 def _bytes_of(key: str, queues: Mapping[int, int]) -> int:

@@ -132,9 +132,10 @@ class SubscriptionGroups:
 
     @classmethod
     def from_wire(cls, fields: object) -> SubscriptionGroups:
-        """Groups out of decoded JSON, what is no valid entry in its `left_out`; `ValueError` when it is no group table."""
+        """Groups out of decoded JSON, what is no valid entry in its `left_out`; `ValueError` when it is no group table. However
+        many there are: what was stored, or a Java master has, is held."""
         table = fields.get("subscriptionGroupTable") if isinstance(fields, Mapping) else None
-        if not isinstance(table, Mapping) or len(table) > GROUPS_MAX:
+        if not isinstance(table, Mapping):
             raise ValueError("no subscription group table")
         assert isinstance(fields, Mapping)
         groups = cls(DataVersion.from_wire(fields.get("dataVersion")))

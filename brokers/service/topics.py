@@ -176,7 +176,7 @@ class TopicTable:
         for name in fresh:
             if reason := name_refusal(name):  # no replica would take the table, and the next start would leave it out
                 raise ValueError(f"topic {name[:80]!r}: {reason}")
-        if len(self.configs.keys() | fresh.keys()) > TOPICS_MAX:
+        if len(self.configs.keys() | fresh.keys()) > max(TOPICS_MAX, len(self.configs)):
             raise ValueError(f"this broker has its {TOPICS_MAX} topics")
         if any(config.attributes for config in fresh.values()):
             attributes = (config.attributes for config in {**self.configs, **fresh}.values() if config.attributes)
@@ -255,9 +255,10 @@ class TopicTable:
 
     @classmethod
     def from_wire(cls, fields: object) -> TopicTable:
-        """A table out of decoded JSON, what is no valid entry in its `left_out`; `ValueError` when it is no table."""
+        """A table out of decoded JSON, what is no valid entry in its `left_out`; `ValueError` when it is no table. However many
+        there are: what was stored, or a Java master has, is held, and only new ones are refused."""
         table = fields.get("topicConfigTable") if isinstance(fields, Mapping) else None
-        if not isinstance(table, Mapping) or len(table) > TOPICS_MAX:
+        if not isinstance(table, Mapping):
             raise ValueError("no topic table")
         configs, left_out = [], []
         for name, config in table.items():

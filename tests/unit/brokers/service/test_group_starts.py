@@ -143,3 +143,14 @@ async def test_strangers_make_no_beginnings(tmp_path: Path) -> None:
         slave.believes = True
         for ext, text, code in (("0", body, 14), ("x", body, 1), ("1", b"x", 1), ("1", body, 0)):
             assert (await slave.ask(RemotingCommand.request(19014, {"regentMasterEpoch": ext}, text))).code == code
+
+
+async def test_a_first_commit_without_a_question_is_on_the_members_when_it_is_answered(tmp_path: Path) -> None:
+    async with a_set(tmp_path, old=True) as (master, slave):
+        assert (await master.ask(RemotingCommand.request(15, QUEUE | {"commitOffset": "2"}))).code == 0
+        assert slave.tables.offsets.query("g", "T", 0) == 2
+        await master.ask(RemotingCommand.request(15, QUEUE | {"commitOffset": "3"}))  # later ones come with the copies
+        slave.tables.offsets.commit("g", "T", 0, 1, 1)
+        late = RemotingCommand.request(19014, {"regentMasterEpoch": "1"}, b'{"offsetTable":{"T@g":{"0":2,"1":5}},"regentStarts":{"T@g":{"0":1}}}')
+        assert (await slave.ask(late)).code == 0  # a word that comes late takes nothing back
+        assert [slave.tables.offsets.query("g", "T", queue) for queue in (0, 1)] == [1, 5] and not slave.tables.offsets.has_begun("g", "T", 0)

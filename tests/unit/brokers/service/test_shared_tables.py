@@ -68,6 +68,38 @@ async def test_a_replica_that_joined_a_moment_ago_leads_with_the_tables(tmp_path
     await two.stop("test")
 
 
+async def test_what_was_answered_as_done_is_there_when_the_master_dies_before_the_next_copy(tmp_path: Path, controller: ScriptedController) -> None:
+    configs = [broker_config(tmp_path / str(number), [controller.address], **PATIENT) for number in (1, 2)]
+    client = RemotingClient()
+    async with running_set(controller, configs) as (one, two):
+        assert (await call(client, one, send_request("T", b"x"))).code == 0
+        slowly(two, 3600)
+        two.shared.sync._copied = lambda code, master, epoch: asyncio.sleep(3600)  # type: ignore[method-assign, assignment]
+        assert (await call(client, one, send_request("U", b"x"))).code == 0
+        assert (await call(client, one, RemotingCommand.request(200, body=b'{"groupName":"g","consumeEnable":false}'))).code == 0
+        assert (await call(client, one, RemotingCommand.request(15, QUEUE | {"commitOffset": "77"}))).code == 0
+        assert (await call(client, one, RemotingCommand.request(215, {"topic": "U"}))).code == 0
+        await one.stop("killed")
+        await controller.elect(2, [2])
+        await until(lambda: two.roles.serving, "the second leads")
+        assert (await call(client, two, RemotingCommand.request(14, QUEUE))).ext == {"offset": "77"}
+        assert not two.tables.groups.consume_enabled("g") and two.tables.topics.get("U") is None
+    await client.close()
+
+
+async def test_a_master_without_offsets_takes_none_from_those_who_follow_it(tmp_path: Path) -> None:
+    async with Desk(tmp_path / "new") as new, Desk(tmp_path / "old") as old:
+        old.tables.offsets.commit("g", "T", 0, 1_000_000, 1)
+        old.tables.groups.ensure("g", 1)
+        topics = dict(old.tables.topics.configs)
+        new.lead(3)
+        old.follow(new.address, 3)
+        for _ in range(2):
+            assert await old.shared.copy_whole(new.address, 3) is None
+        assert old.tables.offsets.query("g", "T", 0) == 1_000_000 and old.tables.groups.get("g") is not None
+        assert topics.keys() <= old.tables.topics.configs.keys()
+
+
 async def test_offsets_are_at_most_a_second_behind_and_a_hand_over_takes_all_of_them(tmp_path: Path, controller: ScriptedController) -> None:
     configs = [broker_config(tmp_path / str(number), [controller.address], metadata_sync_ms=60_000, **PATIENT) for number in (1, 2)]
     client = RemotingClient()
