@@ -268,7 +268,7 @@ def identity_bits(stage: BrokerStage) -> str:
     path = armed.store(victim) / "brokerIdentity"
     sound = path.read_bytes()
     stranger = sound.replace(SET.encode(), b"broker-b")
-    torn = sound[: sound.rindex(b"#")]
+    torn = b"#".join(sound.split(b"#")[:2])
     for content in (torn, stranger, bytes(byte ^ 0x80 for byte in sound)):
         before = armed.log_now(victim)
         with armed.kept_off(victim):
