@@ -5,6 +5,7 @@ import json
 import logging
 import socket
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -122,3 +123,28 @@ async def test_a_close_that_hangs_would_end_the_process_however_it_began(
     monkeypatch.setattr(process._log, "close", closed)
     await process.close()
     assert seen == [limit, "armed", "closing", "disarmed"]
+
+
+@pytest.mark.parametrize(("peer", "told", "believed"), [
+    ("10.0.0.2:4711", "10.0.0.2:9090", True), ("10.0.0.2:4711", "6.6.6.6:9090", False), ("6.6.6.6:4711", "6.6.6.6:9090", False),
+    ("6.6.6.6:4711", "10.0.0.2:9090", False), ("192.168.7.7:4711", "192.168.7.7:9090", True), ("192.168.7.7:4711", "10.0.0.2:9090", True),
+])  # fmt: skip
+async def test_snapshots_are_fetched_from_no_host_but_the_one_that_speaks_for_that_controller(
+    tmp_path: Path, peer: str, told: str, believed: bool
+) -> None:
+    """Before it has followed the log a controller knows its peers by nothing else."""
+    process = ControllerProcess(config(tmp_path, peers={"c2": "10.0.0.2:9878"}, peer_networks={"c2": "192.168.0.0/16"}))
+    word = RemotingCommand.request(19001, {"controllerId": "c2", "httpAddress": told}, oneway=True)
+    assert process._handle(SimpleNamespace(peer=peer), word) is None  # type: ignore[arg-type]
+    assert process._log._peers_http == ({"c2": told} if believed else {})
+    await process.close()
+
+
+async def test_the_reserve_is_there_for_controllers_and_registered_replicas(tmp_path: Path) -> None:
+    process = ControllerProcess(config(tmp_path, peers={"c2": "10.0.0.2:9878"}))
+    assert process._has_place("10.0.0.2:4711") and not process._has_place("b1:4711")
+    rig = Rig().lead().three()
+    process._core = rig.core
+    assert process._has_place("b1:4711") and not process._has_place("6.6.6.6:4711")
+    process._core = None
+    await process.close()
