@@ -87,13 +87,13 @@ def history_text(model: Mapping[str, Any]) -> str:
     head = ("offset", "time (UTC)", "term", "command", "cause", "result", "what changed")
     rows = []
     for entry in model["decisions"]:
-        labels = f" [{' '.join(entry['labels'])}]" if entry["labels"] else ""
+        result = f"{result_text(entry)} {wording.labels(entry['labels'])}".rstrip()
         changed = "; ".join(wording.change_line(change) for change in entry["changes"]) or "-"
         named = "" if model["broker_name"] or not entry["broker_name"] else entry["broker_name"]
         rows.append((
             entry["offset"], wording.moment(entry["at_ms"]), entry["term"],
             f"{entry['kind']} {named}".strip(), entry["cause"] or "-",
-            result_text(entry) + labels, changed,
+            result, changed,
         ))  # fmt: skip
     refused = sum(not entry["accepted"] for entry in model["decisions"])
     about = f"about {model['broker_name']} " if model["broker_name"] else ""

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from events.outcomes import LABEL_AT_RISK, LABEL_REMEMBERED
 from lakehouse import wording
 from lakehouse.decisions import result_text
 
@@ -19,7 +20,7 @@ VERDICT_WORDS: Mapping[str, str] = {
     "POSITION_NOT_SHOWN": "refused: it started anew and has not shown yet whether its log is whole",
     "NOT_IN_SET": "refused: not in the SyncStateSet",
     "UNCLEAN": "refused: it may have lost bytes that it had acknowledged",
-    "WAITING": "refused: others of the set are waited for",
+    "WAITING": "would stand, but others are waited for",
     "AWAITED": "waited for: it may hold what the others have lost",
     "WAIT_OVER": "did not come back, and the time to wait for it (atRiskWaitMs) had passed",
     "LOWER_PRIORITY": "refused: its election priority comes later",
@@ -44,7 +45,7 @@ def explain_text(model: Mapping[str, Any]) -> str:
 
 
 def _election_text(broker_name: str, election: Mapping[str, Any]) -> str:
-    lines = [_headline(broker_name, election), *_reason_lines(election)]
+    lines = [_headline(broker_name, election), *_reason_lines(election), *_why_lines(election)]
     if election["request"]:
         lines += _evidence_lines(election["request"]["evidence"])
     if election["candidates"]:
@@ -60,12 +61,11 @@ def _headline(broker_name: str, election: Mapping[str, Any]) -> str:
     result = election["result"]
     if result is None:
         return f"{broker_name}: election {result_text(election)} at offset {election['offset']}, {when}"
-    labels = f"  [{' '.join(election['labels'])}]" if election["labels"] else ""
     return (
         f"{broker_name}: epoch {result['master_epoch']} began at offset {election['offset']}, "
         f"{when}: master {result['master_broker_id']} ({result['master_address']}), set "
-        f"{wording.members(result['sync_state_set'])} epoch {result['sync_state_set_epoch']}{labels}"
-    )
+        f"{wording.members(result['sync_state_set'])} epoch {result['sync_state_set_epoch']}  {wording.labels(election['labels'])}"
+    ).rstrip()
 
 
 def _reason_lines(election: Mapping[str, Any]) -> list[str]:
@@ -93,6 +93,23 @@ def _reason_lines(election: Mapping[str, Any]) -> list[str]:
         + (f", expecting {' and '.join(expected)}" if expected else "")
     )
     return lines
+
+
+def _why_lines(election: Mapping[str, Any]) -> list[str]:
+    """What is special about an election in which no member could simply be chosen."""
+    labels, candidates = election["labels"], election["candidates"]
+    given_up = wording.brokers(one["broker_id"] for one in candidates if one["verdict"] == "WAIT_OVER")
+    told = []
+    if LABEL_REMEMBERED in labels:
+        told.append("who was chosen had been left out of the set, and nothing was acknowledged without it: it holds everything")
+    if LABEL_AT_RISK in labels:
+        told.append("nobody who could lead was known to hold all that was acknowledged; of those compared the longest log leads")
+    if given_up:
+        told.append(f"{given_up} was waited for until the time for it had passed")
+    lost = wording.brokers(one["broker_id"] for one in candidates if not one["clean"])
+    if lost:
+        told.append(f"{lost} may have lost messages that it had acknowledged")
+    return [f"  {'why:    ' if first else '        '} {text}" for first, text in zip([True, *[False] * len(told)], told, strict=False)]
 
 
 def _evidence_lines(evidence: list[Mapping[str, Any]]) -> list[str]:

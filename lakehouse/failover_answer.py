@@ -23,7 +23,7 @@ def failovers_model(rows: Sequence[Row], broker_name: str | None) -> dict[str, A
 
 def failovers_text(model: Mapping[str, Any]) -> str:
     """One line for each failover; the phases too when one set was asked for."""
-    head = ("time (UTC)", "set", "epoch", "master", "cause", "no master for", "messages stopped for", "cut off", "labels")
+    head = ("time (UTC)", "set", "epoch", "master", "cause", "no master for", "messages stopped for", "cut off", "remarks")
     rows = [_cells(row) for row in model["failovers"]]
     if not rows:
         return f"no failover{_of(model)}"
@@ -56,7 +56,7 @@ def _cells(row: Row) -> tuple[object, ...]:
     return (
         wording.moment(row["at_ms"]), row["broker_name"], f"{row['old_epoch']} -> {row['new_epoch']}",
         f"{row['old_master']} -> {row['new_master']}", row["cause"] or "-", wording.duration(row["masterless_ms"]),
-        wording.duration(row["unavailable_ms"]), f"{row['truncated_bytes']} B", " ".join(row["labels"]),
+        wording.duration(row["unavailable_ms"]), f"{row['truncated_bytes']} B", wording.labels(row["labels"]),
     )  # fmt: skip
 
 

@@ -99,8 +99,8 @@ def _succession_lines(steps: Iterable[Mapping[str, Any]]) -> Iterable[str]:
             yield f"if {died} died: nobody could be elected ({step['refusal']})"
             continue
         others = ", ".join(f"{one['broker_id']} {one['verdict']}" for one in step["candidates"] if not one["chosen"])
-        labels = f" [{' '.join(step['labels'])}]" if step["labels"] else ""
-        yield f"if {died} died: broker {step['winner']} would lead, set {wording.members(step['sync_state_set'])}{labels} (others: {others})"
+        leads = f"broker {step['winner']} would lead, set {wording.members(step['sync_state_set'])} {wording.labels(step['labels'])}".rstrip()
+        yield f"if {died} died: {leads} (others: {others})"
 
 
 def _recovery_lines(rows: Iterable[Mapping[str, Any]]) -> list[str]:

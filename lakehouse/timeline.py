@@ -145,9 +145,8 @@ def _cut(stretches: Iterable[Stretch], first: int, last: int) -> list[Stretch]:
 def _election_line(one: Row) -> tuple[int, str, str]:
     if one["winner"] is None:
         return one["at_ms"], "election", f"{one['reason']} ({one['cause'] or 'no cause given'}), offset {one['offset']}"
-    labels = "".join(f" [{label}]" for label in one["labels"])
     won = f"epoch {one['master_epoch']}: master {one['winner']}"
-    return one["at_ms"], "election", f"{won} ({one['cause'] or 'no cause given'}), offset {one['offset']}{labels}"
+    return one["at_ms"], "election", f"{won} ({one['cause'] or 'no cause given'}), offset {one['offset']} {wording.labels(one['labels'])}".rstrip()
 
 
 def _set_line(one: Stretch) -> tuple[int, str, str]:

@@ -7,11 +7,21 @@ Responsible for words only; refuses to know where rows come from.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
+from events.outcomes import LABEL_AT_RISK, LABEL_DESIGNATED, LABEL_REMEMBERED, LABEL_REPEAT, LABEL_UNCLEAN
+
 Change = Mapping[str, Any]
+
+LABEL_WORDS: Mapping[str, str] = {
+    LABEL_AT_RISK: "messages may be missing",
+    LABEL_DESIGNATED: "named by an operator",
+    LABEL_REMEMBERED: "was left out, holds everything",
+    LABEL_REPEAT: "told again",
+    LABEL_UNCLEAN: "outside the set, as the settings allow",
+}
 
 
 def moment(at_ms: int | None) -> str:
@@ -32,6 +42,17 @@ def duration(ms: int | None) -> str:
 def members(ids: Sequence[int] | None) -> str:
     """A SyncStateSet."""
     return "{" + ",".join(map(str, ids or ())) + "}"
+
+
+def brokers(ids: Iterable[int]) -> str:
+    """`broker 2`, or `each of the brokers 2, 3`; empty without any."""
+    named = [str(one) for one in ids]
+    return f"each of the brokers {', '.join(named)}" if len(named) > 1 else f"broker {named[0]}" if named else ""
+
+
+def labels(names: Sequence[str]) -> str:
+    """The labels of a decision, in brackets and in words; empty without any."""
+    return f"[{', '.join(LABEL_WORDS.get(name, name) for name in names)}]" if names else ""
 
 
 def changes_of(text: str) -> list[dict[str, Any]]:

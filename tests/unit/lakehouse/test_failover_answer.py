@@ -29,7 +29,7 @@ def test_failovers_stand_by_time_with_a_summary_of_those_that_were_measured() ->
     }  # fmt: skip
     json.dumps(model)
     text = failovers_text(model)
-    assert "2 -> 3" in text and "AT_RISK" in text
+    assert "2 -> 3" in text and "[messages may be missing]" in text
     assert "of 2: median 100 ms, p95 900 ms, longest 900 ms" in text
     assert "did not report the messages of 1" in text
 

@@ -20,8 +20,9 @@ from events.changes import (
     SyncStateSetAltered,
 )
 from events.envelope import ImportedReplica, MemberPosition
+from events.outcomes import LABELS
 from lakehouse.columns import record_json
-from lakehouse.wording import change_line, changes_of, duration, members, moment, text_table
+from lakehouse.wording import LABEL_WORDS, brokers, change_line, changes_of, duration, labels, members, moment, text_table
 
 LINES = [
     (ClusterStarted("c", 1, {}, ()), "cluster c, rules 1"),
@@ -75,3 +76,12 @@ def test_times_and_sets_are_short() -> None:
 
 def test_columns_of_text_are_even() -> None:
     assert text_table(("a", "bb"), [("ccc", 1)], " ") == " a    bb\n ccc  1"
+
+
+def test_every_label_has_its_words_and_an_unknown_one_stays_as_it_is() -> None:
+    assert sorted(LABEL_WORDS) == sorted(LABELS)
+    assert labels(["AT_RISK", "LATER"]) == "[messages may be missing, LATER]" and labels([]) == ""
+
+
+def test_brokers_are_named_one_or_each() -> None:
+    assert (brokers([]), brokers([2]), brokers([2, 3])) == ("", "broker 2", "each of the brokers 2, 3")
