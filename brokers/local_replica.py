@@ -112,6 +112,7 @@ class LocalReplica:
         self.loss = {
             "claimed_epoch": self._epochs.newest_epoch, "claimed_offset": end, "acknowledged_offset": held.offset, "why": reason,
         }  # fmt: skip
+        _log.error("the store went back: the log ends at %d, %d was held in epoch %d (%s)", end, held.offset, held.epoch, reason)
         if self.boot.clean:
             self.boot = replace(self.boot, clean=False, reason=reason)
 
@@ -172,7 +173,12 @@ class LocalReplica:
         return host_and_port(host, bound)
 
     def _told(self, report: Callable[[str, dict[str, object]], None], kind: str, fields: dict[str, object]) -> None:
-        """The core knows no store times."""
+        """The core knows no store times, and nobody who reads what this process logs."""
+        if kind == "LossNoticed":
+            _log.error(
+                "broker %s lost data: its log ends at %s, it had acknowledged %s (%s)", fields["lost_broker_id"],
+                fields["claimed_offset"], fields["acknowledged_offset"], fields["why"],
+            )  # fmt: skip
         if kind == "EpochAppended":
             fields = {**fields, "last_store_ms": self._last_store_ms(int(str(fields["start_offset"])))}
         report(kind, fields)

@@ -129,25 +129,41 @@ async def test_a_new_epoch_is_told_with_the_time_of_the_last_message_before_it(t
     replica.close()
 
 
-@pytest.mark.parametrize("damage", ["removed", "flipped byte"])
+@pytest.mark.parametrize("damage", ["removed", "cut off"])
 def test_a_log_that_lost_what_was_durable_is_unclean_however_orderly_the_last_end(tmp_path: Path, damage: str) -> None:
-    replica = opened(tmp_path)
-    for _ in range(3):
-        end = replica.store.put(MessageFields("T", 0, b"x" * 100, b"", 1, HOST, HOST), 1).end_offset
-    replica.store.dispatch_to(end)
-    replica.close()
-    (log_file,) = (tmp_path / "commitlog").iterdir()
+    end, log_file = three_durable_messages(tmp_path)
     if damage == "removed":
         log_file.unlink()
     else:
-        data = bytearray(log_file.read_bytes())
-        data[end // 2] ^= 1
-        log_file.write_bytes(data)
+        data = log_file.read_bytes()
+        log_file.write_bytes(data[: end // 3] + bytes(len(data) - end // 3))
     for _ in range(2):  # a kill in between does not wash it off
         again = opened(tmp_path)
         assert not again.clean() and not again.make(1).clean
         again.store.checkpoint()
         again.store.close(clean=False)
+
+
+def test_a_record_that_was_damaged_between_sound_ones_makes_no_start_unclean(tmp_path: Path) -> None:
+    """It is told, fetched from a member and not served before: nobody else's bytes are needed in its place."""
+    end, log_file = three_durable_messages(tmp_path)
+    data = bytearray(log_file.read_bytes())
+    data[end // 2] ^= 1
+    log_file.write_bytes(data)
+    again = opened(tmp_path)
+    assert again.clean() and again.loss is None and again.store.log_end == end and len(again.store.recovery.damaged) == 1
+    again.close()
+
+
+def three_durable_messages(folder: Path) -> tuple[int, Path]:
+    """The end of the log behind them, and its one file."""
+    replica = opened(folder)
+    for _ in range(3):
+        end = replica.store.put(MessageFields("T", 0, b"x" * 100, b"", 1, HOST, HOST), 1).end_offset
+    replica.store.dispatch_to(end)
+    replica.close()
+    (log_file,) = (folder / "commitlog").iterdir()
+    return end, log_file
 
 
 def test_an_unclean_start_trusts_what_was_durable_and_no_more_after_a_second_one(tmp_path: Path) -> None:
@@ -303,7 +319,9 @@ async def confirmed(among: FoldedSet, broker_id: int, end: int) -> None:
 
 
 @pytest.mark.parametrize("orderly", [True, False], ids=["of a stopped broker", "of a running broker"])
-async def test_a_restored_backup_is_noticed_by_the_master_and_copied_anew(pair: FoldedSet, orderly: bool) -> None:
+async def test_a_restored_backup_is_noticed_by_the_master_and_copied_anew(
+    pair: FoldedSet, orderly: bool, caplog: pytest.LogCaptureFixture
+) -> None:
     """The start counts as clean: nothing in the folder tells of what came after the copy."""
     pair.replicas[2].store.checkpoint()
     if orderly:
@@ -321,6 +339,7 @@ async def test_a_restored_backup_is_noticed_by_the_master_and_copied_anew(pair: 
     assert back.boot.clean and back.boot.reason == ("flushed_exit" if orderly else "same_boot") and back.store.log_end < end
     await until(pair.losses, "the master notices it")
     (loss,) = pair.losses()
+    assert f"broker 2 lost data: its log ends at {loss['claimed_offset']}" in caplog.text
     assert loss["lost_broker_id"] == 2 and loss["acknowledged_offset"] == end and int(str(loss["claimed_offset"])) < end
     await until(lambda: back.store.log_end == end and pair.history.set.sync_state_set == (1, 2), "2 has copied everything again")
     assert pair.put(1, 1) > end
