@@ -60,7 +60,10 @@ class IndexUpkeep:
                 await asyncio.sleep(self._look_ms / 1000)
                 continue
             try:
-                going = work.take(start, *await asyncio.to_thread(piece))
+                records, end, behind = await asyncio.to_thread(piece)
+                going = work.take(start, records, end, behind)
+                if end == start < index.position:
+                    _log.warning("the key index passes over damage at %d, %d bytes", start, behind - start)
             except OSError as error:
                 _log.error("the log cannot be read for the key index at %d: %s", start, error)
                 going = False

@@ -20,7 +20,7 @@ from brokers.log.disk import has_room, last_used_byte, new_file, passes, sync_di
 from brokers.log.errors import DiskFull, LogError
 from brokers.log.log_folder import found_segments
 from brokers.log.next_file import NextFile
-from brokers.log.records import BLANK_BYTES_MIN, MESSAGE_BYTES_MIN, encode_blank
+from brokers.log.records import BLANK_BYTES_MIN, MAGIC_V1, MAGIC_V2, MESSAGE_BYTES_MIN, encode_blank, size_and_magic
 from brokers.log.segment_files import Segment, SegmentFiles
 
 FILE_BYTES_DEFAULT = 1 << 30
@@ -234,7 +234,9 @@ class CommitLog:
     def store_ms_at(self, offset: int) -> int | None:
         """Store time (ms since 1970) of the message at `offset`, None when no message header is readable there."""
         head = self.read(offset, MESSAGE_BYTES_MIN)
-        return store_ms_of(head) if len(head) == MESSAGE_BYTES_MIN else None
+        if len(head) < MESSAGE_BYTES_MIN or size_and_magic(head, 0)[1] not in (MAGIC_V1, MAGIC_V2):
+            return None
+        return store_ms_of(head)
 
     # -- cutting, flushing, closing
 

@@ -9,6 +9,7 @@ With a thread instead, receiving and making entries would take turns at one inte
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import os
 import pickle
@@ -29,6 +30,8 @@ COMMAND = (sys.executable, "-m", "brokers.log.entry_worker")
 # Ten times what an answer takes on a slow machine; whoever waits then does the work itself.
 ANSWER_WITHIN_S = 0.25
 RECEIVE_BYTES = 1 << 18
+# A killed process is gone at once, unless a disk holds it.
+END_WAIT_S = 1.0
 
 _log = logging.getLogger(__name__)
 
@@ -132,4 +135,5 @@ class EntryProcess:
             self._loop.remove_reader(self._link.fileno())
             self._link.close()
             self._child.kill()  # it holds nothing that could be lost
-            self._child.wait()
+            with contextlib.suppress(subprocess.TimeoutExpired):  # it hangs in a read of a dead disk: the system ends it
+                self._child.wait(END_WAIT_S)

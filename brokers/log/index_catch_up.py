@@ -13,12 +13,13 @@ from brokers.log.index import MessageIndex
 from brokers.log.integrity import RECORD_BYTES_MAX
 from brokers.log.records import Record
 from brokers.log.scan import LogWalk
+from brokers.log.scrub import next_record
 from brokers.log.side_reader import side_read
 
 WINDOW_BYTES = 128 * 1024
 
-# (messages, end of what was read), on any thread
-Piece = Callable[[], tuple[list[Record], int]]
+# (messages, end of what was read, where a damaged record in front of all of it ends), on any thread
+Piece = Callable[[], tuple[list[Record], int, int]]
 
 
 class IndexCatchUp:
@@ -36,17 +37,18 @@ class IndexCatchUp:
         limit, file_bytes = min(dispatched, start + self._window), self._log.file_bytes
         read = side_read(self._log, start, limit - start)
 
-        def run() -> tuple[list[Record], int]:
+        def run() -> tuple[list[Record], int, int]:
             data = read()
             walk = LogWalk(lambda at, count: data[at - start : at - start + count], start, limit, file_bytes, check_body=False)
-            return list(walk), walk.end
+            return list(walk), walk.end, _behind(data, start, file_bytes) if walk.end == start else start
 
         return run
 
-    def take(self, start: int, records: list[Record], end: int) -> bool:
+    def take(self, start: int, records: list[Record], end: int, behind: int) -> bool:
         """`start`: the index's position when the piece was made; nothing counts when it has moved since.
 
-        False when the log cannot be read there, or the index not written: a pause is in place.
+        A damaged record is passed over: it has no key until the index is made anew. False when the log cannot be read
+        there, or the index not written: a pause is in place.
         """
         if start != self._index.position:
             return True
@@ -55,6 +57,20 @@ class IndexCatchUp:
             self._index.put(start, records, end)
             self._index.settle()
             return self._index.position > start
-        wider = self._window < RECORD_BYTES_MAX  # one message may be larger than the window
-        self._window = RECORD_BYTES_MAX if wider else WINDOW_BYTES
-        return wider
+        if self._window < RECORD_BYTES_MAX:  # one message may be larger than the window
+            self._window = RECORD_BYTES_MAX
+            return True
+        self._window = WINDOW_BYTES
+        if behind > start:
+            self._index.put(start, [], behind)
+            self._index.settle()
+        return self._index.position > start
+
+
+def _behind(data: bytes, start: int, file_bytes: int) -> int:
+    """Where reading can go on behind a damaged record at `start`: at the next one, or with the next file if `data` reach it."""
+    following = next_record(data, start, start + 1)
+    if following is not None:
+        return following
+    file_end = start - start % file_bytes + file_bytes
+    return file_end if start + len(data) == file_end else start

@@ -37,7 +37,7 @@ class Policy:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Nothing at or above these offsets may go: `confirmed` whatever happens, `wanted` (by slaves that still copy) unless
+    """Nothing at or above these offsets may go: `confirmed`, here on the disk, whatever happens, `wanted` (by slaves that still copy) unless
     the disk is about to be full."""
 
     confirmed: int

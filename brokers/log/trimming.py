@@ -14,12 +14,15 @@ from brokers.log.consume_queues import ConsumeQueues
 from brokers.log.disk import sync_directory
 
 
-def trim(log: CommitLog, queues: ConsumeQueues, below: int, dispatched: int) -> Callable[[], None]:
-    """The log begins at `below` or earlier from now on, never above `dispatched`; what its queues no longer need goes.
+def trim(log: CommitLog, queues: ConsumeQueues, below: int, durable: int) -> Callable[[], None]:
+    """The log begins at `below` or earlier from now on; what its queues no longer need goes.
+
+    Never above `durable`, up to where log and queues are on the disk: after a loss of power nothing else says where a
+    queue stood whose messages are all gone.
 
     Returns what removes the log's files, to be called on any thread: LogError, OSError.
     """
-    paths = log.forget_before(min(below, dispatched))
+    paths = log.forget_before(min(below, durable))
     queues.trim(log.min_offset)
     return lambda: _remove(paths)
 

@@ -41,7 +41,24 @@ def filled(root: Path, count: int = 100) -> MessageStore:
     for number in range(count):
         store.put(message(body=b"%d" % number), NOW_MS + number)
     store.dispatch_to(store.log_end)
+    store.checkpoint()
     return store
+
+
+async def test_nothing_goes_that_is_not_on_the_disk_with_its_queues(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = small_store(tmp_path)
+    for number in range(100):
+        store.put(message(body=b"%d" % number), NOW_MS + number)
+    store.dispatch_to(store.log_end)
+    rig = Rig(store, monkeypatch)
+    await rig.task.clean()
+    rig.later_ms = 61_000
+    await rig.task.clean()
+    assert store.log_min == 0 and not rig.told
+    store.checkpoint()
+    await rig.task.clean()
+    assert store.log_min > 0 and rig.told
+    store.close()
 
 
 async def test_old_files_go_when_their_time_has_come_and_it_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -356,3 +356,12 @@ def test_without_descriptors_a_file_is_refused_and_the_log_goes_on(tmp_path: Pat
     log.disk_full = None
     assert append(log, 900) == FILE and log.io_error is None
     log.close()
+
+
+def test_what_is_no_message_tells_no_time(tmp_path: Path) -> None:
+    log = open_log(tmp_path)
+    append(log, 300)
+    assert log.store_ms_at(0) is not None
+    os.pwrite(log.file_range(0, 8).fileno, bytes(8), 0)  # type: ignore[union-attr]
+    assert log.store_ms_at(0) is None
+    log.close()
