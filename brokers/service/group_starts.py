@@ -29,6 +29,8 @@ from brokers.service.table_files import TableFiles
 from brokers.service.topics import RETRY_PREFIX
 
 FINDS_ITS_PLACE = frozenset({"CONSUME_FROM_FIRST_OFFSET", "CONSUME_FROM_TIMESTAMP"})
+# A client asks for one queue after the other: the members are told once for all of them.
+QUEUES_TOGETHER_MAX = 1_024
 
 
 class GroupStarts:
@@ -51,7 +53,8 @@ class GroupStarts:
             return False  # strangers can name many
         if queue_id >= config.queues or offsets.has_begun(group, topic, queue_id):
             return False
-        noted = offsets.begin(group, topic, {queue: self._first_place(topic, queue) for queue in range(config.queues)})
+        queues = range(config.queues) if config.queues <= QUEUES_TOGETHER_MAX else (queue_id,)
+        noted = offsets.begin(group, topic, {queue: self._first_place(topic, queue) for queue in queues})
         self._held.begun += noted
         return noted
 

@@ -21,6 +21,8 @@ GROUP_TOPICS_MAX = 200_000
 # With all queues counted at their longest: room for 200,000 groups and topics of 8 queues each, with long names.
 TABLE_BYTES_MAX = 128 * 1_048_576
 KEY_BYTES, QUEUE_BYTES = 6, 29  # `"":{},` and `"65534":9223372036854775807,`
+# Beginnings take no room that offsets need.
+STARTS_BYTES_MAX = TABLE_BYTES_MAX // 2
 # A piece is written on the loop that serves everybody: a few thousand entries.
 PIECE_BYTES = 262_144
 SEPARATOR = "@"
@@ -49,6 +51,7 @@ class ConsumerOffsets:
         self._changes = 0
         self._changed: dict[str, int] = {}  # key -> number of its last change, in their order
         self._texts: dict[str, bytes] = {}  # keys as they were last written down
+        self._start_texts: dict[str, bytes] = {}
         self.line = ""
         self.version = version or DataVersion()
         self.dirty = False
@@ -84,7 +87,7 @@ class ConsumerOffsets:
         key = topic + SEPARATOR + group
         noted = self._starts.get(key, {})
         fresh = {queue: place for queue, place in places.items() if queue not in noted and queue not in self._table.get(key, {})}
-        room = self._bytes + _bytes_of(key, fresh) <= TABLE_BYTES_MAX and (noted or len(self._starts) < GROUP_TOPICS_MAX)
+        room = self._bytes + _bytes_of(key, fresh) <= STARTS_BYTES_MAX and (noted or len(self._starts) < GROUP_TOPICS_MAX)
         if not fresh or not room or group_refusal(group) or name_refusal(topic):
             return False
         self._hold(self._starts, key, {**noted, **fresh})
@@ -122,6 +125,7 @@ class ConsumerOffsets:
         self._changed.pop(key, None)  # to the end
         self._changed[key] = self._changes
         self._texts.pop(key, None)
+        self._start_texts.pop(key, None)
         self.dirty = True
 
     def query(self, group: str, topic: str, queue_id: int) -> int | None:
@@ -136,6 +140,7 @@ class ConsumerOffsets:
             self._hold(self._starts, key, {})
             self._changed.pop(key, None)
             self._texts.pop(key, None)
+            self._start_texts.pop(key, None)
             self.dirty = True
 
     # -- copies ------------------------------------------------------------------------------------------------------
@@ -174,7 +179,7 @@ class ConsumerOffsets:
 
     def _document(self, texts: Iterable[bytes], begun: Iterable[str]) -> bytes:
         version = fastjson.dumps(self.version.to_wire())
-        starts = b",".join([_text_of(key, self._starts[key]) for key in begun])
+        starts = b",".join([self._start_text(key) for key in begun])
         more = b',"regentStarts":{%b}' % starts if starts else b""
         return b'{"dataVersion":%b,"offsetTable":{%b}%b}' % (version, b",".join(texts), more)
 
@@ -185,6 +190,12 @@ class ConsumerOffsets:
         text = self._texts.get(key)
         if text is None:
             text = self._texts[key] = _text_of(key, self._table[key])
+        return text
+
+    def _start_text(self, key: str) -> bytes:
+        text = self._start_texts.get(key)
+        if text is None:
+            text = self._start_texts[key] = _text_of(key, self._starts[key])
         return text
 
     @classmethod

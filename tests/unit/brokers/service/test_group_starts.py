@@ -8,6 +8,7 @@ import pytest
 
 from brokers.remoting import fastjson
 from brokers.remoting.command import RemotingCommand
+from brokers.service.topics import TopicConfig
 from tests.support.brokers import free_port, send_request
 from tests.support.client_service import Desk
 
@@ -154,3 +155,13 @@ async def test_a_first_commit_without_a_question_is_on_the_members_when_it_is_an
         late = RemotingCommand.request(19014, {"regentMasterEpoch": "1"}, b'{"offsetTable":{"T@g":{"0":2,"1":5}},"regentStarts":{"T@g":{"0":1}}}')
         assert (await slave.ask(late)).code == 0  # a word that comes late takes nothing back
         assert [slave.tables.offsets.query("g", "T", queue) for queue in (0, 1)] == [1, 5] and not slave.tables.offsets.has_begun("g", "T", 0)
+
+
+async def test_of_a_topic_with_very_many_queues_only_the_one_that_is_asked_for_is_noted(tmp_path: Path) -> None:
+    async with Desk(tmp_path) as master:
+        master.lead()
+        make_old(master)
+        master.tables.topics.put([TopicConfig("T", 2_000, 2_000)], 1)
+        await master.ask(heartbeat())
+        assert (await master.ask(ASKS)).code == 22
+        assert [master.tables.offsets.has_begun("g", "T", queue) for queue in (0, 1)] == [True, False]

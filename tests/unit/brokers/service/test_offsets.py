@@ -160,3 +160,21 @@ def test_a_stored_table_of_any_length_is_read(monkeypatch: pytest.MonkeyPatch) -
     offsets = ConsumerOffsets.from_wire(stored)
     assert offsets.query("g4", "T", 0) == 4 and not offsets.dirty
     assert offsets.commit("g4", "T", 0, 9, 1) and not offsets.commit("g5", "T", 0, 9, 1)
+
+
+def test_beginnings_are_noted_once_bounded_and_give_way_to_offsets(monkeypatch: pytest.MonkeyPatch) -> None:
+    offsets = ConsumerOffsets()
+    assert offsets.begin("g", "T", {0: 5, 1: 6}) and not offsets.begin("g", "T", {0: 7, 1: 8})
+    assert offsets.start("g", "T", 0) is None  # of this very mastership
+    offsets.mastership_began()
+    assert (offsets.start("g", "T", 0), offsets.start("g", "T", 1), offsets.start("g", "T", 2)) == (5, 6, None)
+    offsets.commit("g", "T", 0, 9, 1)
+    assert offsets.start("g", "T", 0) is None and offsets.begin("g", "T", {0: 1, 2: 3}) and not offsets.has_begun("g", "T", 0)
+    again = ConsumerOffsets.from_wire(fastjson.loads(offsets.text()))
+    assert (again.start("g", "T", 1), again.start("g", "T", 2), again.query("g", "T", 0)) == (6, 3, 9)
+    assert again._bytes == offsets._bytes
+    monkeypatch.setattr(offsets_module, "STARTS_BYTES_MAX", offsets._bytes)
+    assert not offsets.begin("h", "T", {0: 1}) and offsets.commit("h", "T", 0, 1, 1)
+    for each in (offsets, again):
+        each.remove_topic("T")
+        assert each._bytes == 0 and not each.has_begun("g", "T", 1)

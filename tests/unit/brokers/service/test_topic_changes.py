@@ -9,8 +9,9 @@ from brokers.log.records import MessageFields, host_bytes
 from brokers.remoting.codes import RequestCode
 from brokers.remoting.command import RemotingCommand
 from brokers.remoting.server import RemotingServer
-from brokers.service import topics
+from brokers.service import table_pieces, topic_changes, topics
 from brokers.service.data_version import DataVersion
+from brokers.service.hand_over_requests import HandOverRequests
 from brokers.service.topics import TopicConfig, TopicTable
 from tests.support.brokers import free_port, send_request, until
 from tests.support.client_service import Desk
@@ -249,3 +250,20 @@ async def test_a_deletion_is_answered_when_the_members_know_it(tmp_path: Path) -
         master.members = {2: slave.address}
         assert (await master.ask(RemotingCommand.request(215, {"topic": "T"}))).code == 0
         assert slave.tables.topics.dropped.covers("T", 3) and not slave.tables.topics.dropped.covers("T", 4)
+
+
+async def test_topics_that_no_frame_holds_are_copied_in_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(topic_changes, "WHOLE_BYTES_MAX", 100)
+    monkeypatch.setattr(table_pieces, "PIECE_BYTES", 500)
+    async with Desk(tmp_path / "m") as master, Desk(tmp_path / "s") as slave:
+        master.lead()
+        slave.follow(master.address)
+        bodies: list[int] = []
+        handlers = slave.service.handlers() | {19012: HandOverRequests(slave.roles, lambda peer: True, None, slave.shared.copy_whole).serve}  # type: ignore[arg-type]
+        beside = RemotingServer(lambda link, request: bodies.append(len(request.body)) or handlers[request.code](link, request))
+        await beside.start()
+        master.members = {2: f"127.0.0.1:{beside.port}"}
+        assert (await master.ask(send_request("T", b"x"))).code == 0
+        assert slave.tables.topics.configs == master.tables.topics.configs and max(bodies) < 100
+        assert slave.tables.topics.version == master.tables.topics.version
+        await beside.close()
