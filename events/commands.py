@@ -42,7 +42,11 @@ class ApplyBrokerId(Struct, frozen=True, gc=False):
 
 
 class RegisterBroker(Struct, frozen=True, gc=False):
-    """A start of a replica makes itself known; a Java broker leaves the last six out."""
+    """
+    A start of a replica makes itself known; a Java broker leaves the six after its address out.
+
+    `heard_*`: what the issuer heard last of the start before.
+    """
 
     envelope: Envelope
     cluster_name: str
@@ -55,6 +59,8 @@ class RegisterBroker(Struct, frozen=True, gc=False):
     last_epoch: int | None = None
     end_offset: int | None = None
     min_in_sync: int | None = None
+    heard_epoch: int | None = None
+    heard_offset: int | None = None
 
 
 class AlterSyncStateSet(Struct, frozen=True, gc=False):

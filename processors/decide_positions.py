@@ -92,6 +92,23 @@ def is_below(before: BrokerSet, command: RegisterBroker) -> bool:
     return (command.last_epoch, command.end_offset) < (row.epoch, row.end_offset)
 
 
+def is_below_heard(before: BrokerSet, command: RegisterBroker) -> bool:
+    """
+    Return whether a start tells a log that ends before what the start before it named in this mastership.
+
+    Between two commands only its heartbeats tell what it held; the leader puts the last of them beside
+    the registration. In the epoch of one master nobody cuts anything.
+    """
+    heard_epoch, heard_offset = command.heard_epoch, command.heard_offset
+    if heard_epoch is None or heard_offset is None or heard_epoch != before.master_epoch:
+        return False
+    if command.last_epoch is None or command.end_offset is None:
+        return False
+    if command.broker_id not in before.sync_state_set and command.broker_id not in before.former:
+        return False
+    return (command.last_epoch, command.end_offset) < (heard_epoch, heard_offset)
+
+
 def restarted_unseen(before: BrokerSet, command: RegisterBroker) -> tuple[PositionsShown, ...]:
     """
     Return the change that expects a replica to show its log anew: it started and did not tell where it ends.

@@ -17,7 +17,7 @@ from events.changes import (
     SyncStateSetAltered,
 )
 from events.commands import ApplyBrokerId, CleanBrokerData, RegisterBroker
-from processors.decide_positions import is_below, restarted_unseen
+from processors.decide_positions import is_below, is_below_heard, restarted_unseen
 from processors.decide_refusals import ACCEPTED_WITHOUT_CHANGE, Decision, Refusal
 from processors.elect_candidates import reach
 from processors.rules import rules_of
@@ -155,7 +155,7 @@ def _went_back(broker_set: BrokerSet, replica: Replica, command: RegisterBroker)
         return False
     if not _is_new_start(replica, command):
         return False
-    if is_below(broker_set, command):
+    if is_below(broker_set, command) or is_below_heard(broker_set, command):
         return True
     if replica.last_epoch < 0:
         return False

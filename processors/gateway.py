@@ -136,27 +136,43 @@ def apply_broker_id(
 
 
 def register_broker(
-    request: RemotingCommand, envelope: Envelope, _evidence_of: EvidenceOf
+    request: RemotingCommand, envelope: Envelope, evidence_of: EvidenceOf
 ) -> RegisterBroker:
     fields = Fields(request.ext)
+    broker_name, broker_id = fields.text("brokerName"), fields.number("brokerId")
+    incarnation = fields.optional("regentIncarnation")
+    heard_epoch, heard_offset = _heard_before(evidence_of(broker_name, None), broker_id, incarnation)
     return RegisterBroker(
         envelope=envelope,
         cluster_name=fields.text("clusterName"),
-        broker_name=fields.text("brokerName"),
-        broker_id=fields.number("brokerId"),
+        broker_name=broker_name,
+        broker_id=broker_id,
         broker_address=fields.text("brokerAddress"),
         ha_address=fields.optional("regentHaAddress"),
-        incarnation=fields.optional("regentIncarnation"),
+        incarnation=incarnation,
         clean=fields.optional_flag("regentClean"),
         last_epoch=fields.optional_number("regentLastEpoch"),
         end_offset=fields.optional_number("regentEndOffset"),
         min_in_sync=fields.optional_number("regentMinInSync"),
+        heard_epoch=heard_epoch,
+        heard_offset=heard_offset,
     )
+
+
+def _heard_before(
+    evidence: tuple[ReplicaEvidence, ...], broker_id: int, incarnation: str | None
+) -> tuple[int, int] | tuple[None, None]:
+    """Epoch and confirm offset that another start of this id named; a Java broker's starts have no names."""
+    for row in evidence:
+        if row.broker_id == broker_id and None not in (incarnation, row.incarnation) and row.incarnation != incarnation:
+            end = min(row.confirm_offset, row.max_offset)
+            return (row.epoch, end) if row.epoch >= 0 and end >= 0 else (None, None)
+    return None, None
 
 
 # What later forms of a command can hold, as it is where nothing is told.
 _LATER_FIELDS: Mapping[type, Mapping[str, object]] = {
-    RegisterBroker: {"min_in_sync": None},
+    RegisterBroker: {"min_in_sync": None, "heard_epoch": None, "heard_offset": None},
     AlterSyncStateSet: {"lost_members": ()},
     ElectMaster: {"waited_ms": None},
 }

@@ -165,8 +165,9 @@ class Rig:
         ext = {
             "clusterName": CLUSTER, "brokerName": SET, "brokerId": str(broker), "brokerAddress": f"b{broker}:10911",
             "regentIncarnation": incarnation or f"life-{broker}", "regentClean": clean,
-            "regentHaAddress": f"b{broker}:10912", "regentLastEpoch": "0", "regentEndOffset": "100", "regentMinInSync": minimum,
+            "regentHaAddress": f"b{broker}:10912", "regentLastEpoch": "0", "regentEndOffset": "100",
         }  # fmt: skip
+        ext |= {"regentMinInSync": minimum} if minimum else {}
         answer = self.request(1003, ext, conn=broker)
         assert answer is not None
         return answer

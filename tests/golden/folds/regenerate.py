@@ -137,6 +137,8 @@ def tell_third(story: Story) -> None:
     now = h.set.master_epoch
     h.alter((1, 2), *(seen(i, incarnation=f"v{i}", offset=60, epoch=now) for i in (1, 2)))
     h.register(2, "w2", last_epoch=now, end_offset=59), h.register_java(3)
+    h.alter((1, 2), *(seen(i, incarnation=start, offset=60, epoch=now) for i, start in ((1, "v1"), (2, "w2"))))
+    h.register(2, "w3", last_epoch=now, end_offset=65, heard_epoch=now, heard_offset=66)
     java = seen(3, incarnation=None, epoch=now, offset=70)
     h.alter((1, 3), seen(1, incarnation="v1", offset=70, epoch=now), java)
     h.register_java(3), h.elect(-1, replace(java, max_offset=69))

@@ -214,9 +214,11 @@ def test_an_outcome_is_written_in_the_oldest_form_that_holds_it():
 def test_a_command_is_written_in_the_oldest_form_that_holds_it():
     plain = RegisterBroker(ENVELOPE, "c", "b", 1, "h:1", "h:2", "i", True, 3, 4)
     telling = structs.replace(plain, min_in_sync=2)
+    heard = structs.replace(plain, heard_epoch=3, heard_offset=700)
     former = schemas.earlier("RegisterBroker")
     assert [fingerprint_of(plain)] == list(former)
     assert fingerprint_of(telling) == fingerprint_of(RegisterBroker) not in former
+    assert fingerprint_of(heard) == fingerprint_of(RegisterBroker)
     altering = AlterSyncStateSet(ENVELOPE, "b", 1, 2, 3, (1, 2), (ReplicaEvidence(1, True, "asked"),))
     with_a_loss = structs.replace(altering, lost_members=(2, 3))
     assert [fingerprint_of(altering)] == list(schemas.earlier("AlterSyncStateSet"))
@@ -225,7 +227,7 @@ def test_a_command_is_written_in_the_oldest_form_that_holds_it():
     waiting = structs.replace(electing, waited_ms=60_000)
     assert [fingerprint_of(electing)] == list(schemas.earlier("ElectMaster"))
     assert fingerprint_of(waiting) == fingerprint_of(ElectMaster)
-    for command in (plain, telling, altering, with_a_loss, electing, waiting):
+    for command in (plain, telling, heard, altering, with_a_loss, electing, waiting):
         assert encode(command)[2:HEADER_BYTES].hex() == fingerprint_of(command)
         assert decode(encode(command)) == command
 

@@ -12,7 +12,7 @@ from processors import effects as fx
 from processors.admission import QUEUED_MAX_MS, UNDER_WAY_MAX
 from processors.patience import UNABLE_AFTER_MS
 from tests.support.control_history import FIRST_FINGERPRINTS
-from tests.support.controller_rig import Log, Rig
+from tests.support.controller_rig import SET, Log, Rig
 
 APPLY = {"clusterName": "C", "brokerName": "b", "appliedBrokerId": "1", "registerCheckCode": "h:1;1"}
 
@@ -240,3 +240,17 @@ def test_under_overload_the_log_is_kept_busy_with_requests_that_are_answered_in_
         assert all(told.command.ext["able"] == "true" for told in rig.take(fx.TellPeer))
     assert codes.count(1) < many / 20, "hardly anybody waits in vain"
     assert taken < many * 1.1 and ticks < many / per_tick * 1.2, "and hardly any work is done twice"
+
+
+@pytest.mark.parametrize(("shown", "in_set"), [(101, [1, 3]), (100, [1, 2, 3])])
+def test_a_member_that_starts_below_what_its_heartbeats_named_last_leaves_the_set(shown: int, in_set: list[int]) -> None:
+    """No decision was made since: the leader puts what it heard of the former start beside the registration (S15)."""
+    rig = Rig().lead().three()
+    ext = {"clusterName": "C", "brokerName": SET, "brokerId": "2", "brokerAddr": "b2:10911", "regentIncarnation": "life-2"}
+    told = {"epoch": "1", "maxOffset": str(shown + 7), "confirmOffset": str(shown), "heartbeatTimeoutMills": "3000"}
+    rig.request(904, ext | told, conn=2)
+    rig.close_connection(2)
+    start = ext | {"brokerAddress": "b2:10911", "regentIncarnation": "again", "regentClean": "true"}
+    rig.request(1003, start | {"regentLastEpoch": "1", "regentEndOffset": "100"}, conn=12)
+    assert list(rig.state.sets[SET].sync_state_set) == in_set
+    assert rig.state.sets[SET].replica(2).clean == (2 in in_set)

@@ -109,6 +109,27 @@ def test_a_copy_newer_than_the_last_registration_is_noticed(epoch, end, sound):
     assert history.set.replica(2).clean is sound
 
 
+@pytest.mark.parametrize(
+    ("heard_epoch", "heard_offset", "sound"),
+    [(1, 7_000, False), (1, 6_000, True), (2, 7_000, True), (0, 7_000, True), (None, None, True)],
+    ids=["it had named more", "it had named as much", "of no epoch that was led in", "of an epoch before", "nothing was heard"],
+)
+def test_between_two_commands_the_heartbeats_of_the_start_before_count(heard_epoch, heard_offset, sound):
+    """No decision was made since 2 was at 5,000; its disk comes back with 6,000."""
+    history = of(1, 2)
+    history.alter((1, 2, 3), seen(1, offset=5_000), seen(2, offset=5_000), seen(3, offset=5_000))
+    told = {"heard_epoch": heard_epoch, "heard_offset": heard_offset, "min_in_sync": 2}
+    history.register(2, "later", last_epoch=1, end_offset=6_000, **told)
+    assert history.set.replica(2).clean is sound
+    assert (2 in history.set.sync_state_set) is sound
+
+
+def test_what_was_heard_of_a_newcomer_binds_it_not():
+    history = of(1, 2)
+    history.register(3, "later", last_epoch=1, end_offset=6, heard_epoch=1, heard_offset=7_000)
+    assert history.set.replica(3).clean
+
+
 def test_a_former_master_with_an_older_disk_is_remembered_no_more():
     history = of(1, 2)
     history.elect(-1, gone(1, offset=5_000), seen(2, offset=5_000))

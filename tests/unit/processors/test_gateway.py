@@ -50,6 +50,22 @@ def test_a_registration_of_ours_carries_incarnation_and_position() -> None:
     assert gateway.introduction_of(command) == (("C", "a", 1), "h:1", "i", (3, 700))
 
 
+@pytest.mark.parametrize(
+    ("row", "heard"),
+    [(ReplicaEvidence(1, False, "connection_closed", 5, 3, 900, 800, 1, "before"), (3, 800)),
+     (ReplicaEvidence(1, True, "heartbeat", 5, 3, 900, 800, 1, "i"), (None, None)),
+     (ReplicaEvidence(1, True, "heartbeat", 5, -1, 900, 800, 1, "before"), (None, None)),
+     (ReplicaEvidence(1, True, "heartbeat", 5, 3, 900, -1, 1, "before"), (None, None)),
+     (ReplicaEvidence(1, True, "heartbeat", 5, 3, 900, 800, 1, None), (None, None)),
+     (ReplicaEvidence(2, True, "heartbeat", 5, 3, 900, 800, 1, "before"), (None, None))],
+    ids=["the start before", "this start", "no epoch", "no confirm offset", "a Java start", "another replica"],
+)  # fmt: skip
+def test_a_registration_carries_what_was_heard_of_the_start_before(row, heard) -> None:  # type: ignore[no-untyped-def]
+    ext = {"clusterName": "C", "brokerName": "a", "brokerId": "1", "brokerAddress": "h:1", "regentIncarnation": "i"}
+    command = build(1003, ext, evidence=lambda name, asker, also="": (row,))
+    assert isinstance(command, RegisterBroker) and (command.heard_epoch, command.heard_offset) == heard
+
+
 def test_an_alter_sorts_the_wanted_members_and_asks_for_evidence_of_the_master() -> None:
     asked = []
 
