@@ -1,0 +1,102 @@
+"""Packets of somebody who belongs to no set, on whole clusters: they depose, promote and fence nobody."""
+
+from __future__ import annotations
+
+import pytest
+
+from brokers import controller_messages
+from brokers.remoting.command import RemotingCommand
+from processors.code_desk import CodeDesk
+from tests.simulation import ghost
+from tests.simulation.broker_node import BrokerNode
+from tests.simulation.controller_node import ControllerNode
+from tests.simulation.network import End
+from tests.simulation.odd_requests import Operator
+from tests.simulation.test_trust_scenarios import Schedule
+from tests.simulation.wire import Wire
+from tests.simulation.world import InvariantBroken
+
+pytestmark = pytest.mark.simulation
+
+
+class Stranger:
+    """Sends what it likes to whom it likes."""
+
+    def __init__(self, play: Schedule) -> None:
+        self._play, self._self = play, Operator(play.cluster)
+        self._self.stopped = True
+        self.answers: list[int] = []
+
+    def tell(self, place: BrokerNode | ControllerNode, request: RemotingCommand) -> None:
+        def answered(answer: RemotingCommand | None) -> None:
+            self.answers += [] if answer is None else [answer.code]
+
+        def opened(end: End) -> None:
+            wire = Wire(self._play.world, end, lambda wire, request: None)
+            wire.send(request) if request.is_oneway else wire.call(request, 3_000, answered)
+
+        self._play.cluster.network.connect(self._self, place, place.accept, opened, lambda why: None)
+
+
+def notice(play: Schedule, of: BrokerNode, epoch: int) -> RemotingCommand:
+    ext = {"masterBrokerId": str(of.broker_id), "masterAddress": of.address, "regentMasterHaAddress": of.ha_address,
+           "masterEpoch": str(epoch), "syncStateSetEpoch": "999", "regentSyncStateSet": str(of.broker_id)}  # fmt: skip
+    return RemotingCommand.request(1008, ext, oneway=True)
+
+
+def roles(play: Schedule) -> list[tuple[object, ...]]:
+    cores = [node.core for node in play.cluster.brokers]
+    return [(core.role, core.master_epoch, core.master_id, core.log.epoch_seen) for core in cores if core is not None]
+
+
+def play_notices(above: int) -> None:
+    """A slave is told that it leads, and the master that the slave does."""
+    play = Schedule(5, brokers=3, acked=100)
+    stranger, before, master = Stranger(play), roles(play), play.master()
+    other, _ = play.others()
+    for number in range(10):
+        told = notice(play, other, master.core.master_epoch + above)
+        play.world.after(100 * number, lambda told=told: [stranger.tell(node, told) for node in play.cluster.brokers])  # type: ignore[misc]
+    acked = len(play.checkers.acked)
+    play.run(5_000)
+    assert roles(play) == before and len(play.checkers.acked) > acked
+
+
+@pytest.mark.parametrize("above", [1, 1_001, 2**31 - 100])
+def test_a_notice_that_no_controller_sent_changes_no_role_and_no_epoch(above: int) -> None:
+    play_notices(above)
+
+
+def test_it_is_seen_when_any_notice_counts_as_proven(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(controller_messages, "is_from_controller", lambda message, me: True)
+    with pytest.raises((AssertionError, InvariantBroken)):
+        play_notices(1)
+
+
+def play_packets() -> None:
+    """Five seconds of heartbeats, registrations and set changes in the master's name, to every controller."""
+    play = Schedule(6, brokers=3, acked=100)
+    stranger, before, master = Stranger(play), roles(play), play.master()
+    name, broker_id, members = play.cluster.set_name, master.broker_id, master.core.sync_state_set
+    for number in range(50):
+        for controller in play.cluster.controllers:
+            for request in (
+                ghost.beat(name, broker_id, "another"), ghost.beat(name, broker_id, master.incarnation),
+                ghost.register(name, broker_id, master.address, regentHaAddress=master.ha_address),
+                ghost.register(name, broker_id, master.address, regentHaAddress=master.ha_address, regentClean="false"),
+                ghost.alter(name, broker_id, master.core.master_epoch, master.core.set_epoch, [broker_id]),
+            ):  # fmt: skip
+                play.world.after(100 * number, lambda place=controller, packet=request: stranger.tell(place, packet))  # type: ignore[misc]
+    play.run(8_000)
+    assert roles(play) == before and play.master() is master and master.core.sync_state_set == members
+    assert 1 in stranger.answers
+
+
+def test_five_seconds_of_packets_in_the_masters_name_change_no_epoch_and_no_set() -> None:
+    play_packets()
+
+
+def test_it_is_seen_when_no_check_code_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(CodeDesk, "doubt", lambda *_: None)
+    with pytest.raises((AssertionError, InvariantBroken)):
+        play_packets()
