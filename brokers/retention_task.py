@@ -98,14 +98,14 @@ class RetentionTask:
         files = await self._held_files()
         if len(files) < 2:
             return
-        wanted, confirmed = self._wanted(), min(self._store.confirm_offset, self._store.durable_offset)
+        wanted, confirmed = self._wanted(), min(self._store.confirm_offset, self._store.remembered_offset)
         limits = Limits(confirmed, confirmed if wanted is None else wanted)
         made = decide(self._policy, files, limits, self._used_percent(), self._held.ran_ms, time.localtime().tm_hour)
         if not made.reason:
             return
         before = self._store.log_min
         try:
-            remove = trim(self._store.log, self._store.queues, made.delete_below, self._store.durable_offset)
+            remove = trim(self._store.log, self._store.queues, made.delete_below, self._store.remembered_offset)
             await asyncio.to_thread(remove)
         except (LogError, OSError) as error:
             self._failed(f"old files of the log cannot be deleted: {error}")

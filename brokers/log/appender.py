@@ -6,7 +6,7 @@ gaps or repeats, whatever is dispatched already. Refuses to know: who acknowledg
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from brokers.log.commit_log import CommitLog, DiskFull, LogError
@@ -36,9 +36,13 @@ class PutResult(NamedTuple):
 
 
 class Appender:
-    """Queue offsets of queues written to are kept; those of all others are the ends of their queues."""
+    """Queue offsets of queues written to are kept; those of all others are the ends of their queues, or their `floors` where
+    these are higher."""
 
-    def __init__(self, log: CommitLog, queues: ConsumeQueues, dispatcher: Dispatcher) -> None:
+    def __init__(
+        self, log: CommitLog, queues: ConsumeQueues, dispatcher: Dispatcher, floors: Mapping[tuple[str, int], int] | None = None
+    ) -> None:
+        self._floors = {} if floors is None else floors
         self._log = log
         self._queues = queues
         self._dispatcher = dispatcher
@@ -72,7 +76,7 @@ class Appender:
         if slot is not None:
             return slot
         queue = self._queues.get(*key)
-        return 0 if queue is None else queue.max_offset
+        return max(0 if queue is None else queue.max_offset, self._floors.get(key, 0))
 
     def put_many(self, groups: Sequence[Sequence[MessageFields]], now_ms: int) -> list[PutResult | RecordError]:
         """Appends groups of messages with as few writes as possible; each group stays within one file.

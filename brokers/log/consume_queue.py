@@ -25,6 +25,8 @@ from brokers.log.queue_entries import (
 
 __all__ = ["ENTRY_BYTES", "ConsumeQueue", "Entry", "pack_entry"]
 
+_REBUILT = "remove the consumequeue folder to have it made again from the log; leave the file queueEnds: it says where queues go on"
+
 _log = logging.getLogger(__name__)
 
 
@@ -55,7 +57,7 @@ class ConsumeQueue:
         )
         gap = segments.first_gap(self._starts, self._file_bytes)
         if gap is not None:
-            raise LogError(f"{self._directory}: file {segments.file_name(gap)} is missing; remove the consumequeue folder")
+            raise LogError(f"{self._directory}: file {segments.file_name(gap)} is missing; {_REBUILT}")
         empty: list[int] = []
         for start in self._starts:
             size = os.stat(self._path(start)).st_size
@@ -65,7 +67,7 @@ class ConsumeQueue:
             elif size != self._file_bytes:
                 raise LogError(
                     f"{self._path(start)} has {size} bytes, {self._file_bytes} are configured:"
-                    " set the size it was written with, or remove the consumequeue folder to have it rebuilt"
+                    f" set the size it was written with, or {_REBUILT}"
                 )
         self._find_end()
         for start in [start for start in empty if self._starts[-1:] > [start]]:  # behind an end there is nothing
@@ -102,14 +104,15 @@ class ConsumeQueue:
     def _used_bytes(self, start: int) -> int:
         return last_used_byte(self._files.fd(self._path(start)), 0, self._file_bytes)
 
-    def keep_valid_below(self, physical_offset: int) -> None:
-        """After a loss of power: keeps the entries up to the last one of a message below `physical_offset`."""
+    def keep_valid_below(self, physical_offset: int, durable_end: int | None = None) -> None:
+        """After a loss of power: keeps the entries up to the last one of a message below `physical_offset`. `durable_end`:
+        entries in front of this slot had been durable, None where that is not known."""
         if not self._starts:
             return
         kept = kept_below(self.read, self._starts[0] // ENTRY_BYTES, self.max_offset, physical_offset)
         if kept.end < self.max_offset:
             self._cut(kept.end)
-        if kept.lacks_from is not None:
+        if kept.lacks_from is not None and (durable_end is None or kept.end < durable_end):
             self._lacks(kept.lacks_from)
 
     def _first_physical(self, start: int) -> int:
@@ -131,7 +134,7 @@ class ConsumeQueue:
         A queue without entries begins in the file of `slot`, with filler entries before it (3.5). Where none is in a place
         that has one, it gets it.
         """
-        if slot != self.max_offset and self._is_bare():
+        if slot != self.max_offset and self.is_bare():
             self._drop()
         known = self.max_offset - slot
         if known > 0:
@@ -140,16 +143,21 @@ class ConsumeQueue:
             slot += known
         if not entries:
             return 0
-        if slot > self.max_offset:
+        if slot > self.max_offset or not self._starts:
             self._fill(slot)
         self._write(slot, entries)
         self.max_offset = slot + len(entries) // ENTRY_BYTES
         self.last_physical = last_physical
         return len(entries) // ENTRY_BYTES
 
-    def _is_bare(self) -> bool:
+    def is_bare(self) -> bool:
         """Whether it has no message, only a place to go on: one that begins further to the front may come from a master."""
         return self.last_physical < 0 and self.min_offset(0) >= self.max_offset
+
+    def begin_at(self, slot: int) -> None:
+        """The first message of a bare queue goes there."""
+        self._drop()
+        self.max_offset = slot
 
     def _drop(self) -> None:
         while self._starts:

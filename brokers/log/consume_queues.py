@@ -7,7 +7,7 @@ Refuses to know: what an entry is, what the messages are.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 
@@ -67,10 +67,13 @@ class ConsumeQueues:
         for queue in self._queues.values():
             queue.trim(log_min_offset)
 
-    def keep_valid_below(self, physical_offset: int) -> None:
-        """`ConsumeQueue.keep_valid_below` for all queues."""
-        for queue in self._queues.values():
-            queue.keep_valid_below(physical_offset)
+    def __len__(self) -> int:
+        return len(self._queues)
+
+    def keep_valid_below(self, physical_offset: int, ends: Mapping[tuple[str, int], tuple[int, int]] | None = None) -> None:
+        """`ConsumeQueue.keep_valid_below` for all queues. `ends`: of each its durable end first, None where they are not known."""
+        for key, queue in self._queues.items():
+            queue.keep_valid_below(physical_offset, None if ends is None else ends.get(key, (0, -1))[0])
 
     def lacks_from(self) -> int | None:
         """Lowest `ConsumeQueue.lacks_from`."""

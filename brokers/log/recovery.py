@@ -6,11 +6,14 @@ Refuses to know: where to begin, what to believe; roles, epochs, who asks for th
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from brokers.log.checkpoint import Checkpoint
 from brokers.log.commit_log import CommitLog, store_ms_of
 from brokers.log.consume_queues import ConsumeQueues
 from brokers.log.dispatch import Dispatcher
 from brokers.log.errors import is_unreadable
+from brokers.log.queue_ends import QueueEnd, lacks_from
 from brokers.log.queue_repair import cut_queues, last_dispatched
 from brokers.log.recovery_damage import Written
 from brokers.log.recovery_read import read_to_the_end
@@ -24,12 +27,13 @@ __all__ = ["RecoveryReport", "recover"]
 
 
 def recover(
-    log: CommitLog, queues: ConsumeQueues, dispatcher: Dispatcher, checkpoint: Checkpoint, *, abnormal: bool, same_boot: bool
-) -> RecoveryReport:
+    log: CommitLog, queues: ConsumeQueues, dispatcher: Dispatcher, checkpoint: Checkpoint, *, abnormal: bool, same_boot: bool,
+    ends: Mapping[tuple[str, int], QueueEnd] | None = None,
+) -> RecoveryReport:  # fmt: skip
     """Finds the end of the log, cuts what lies behind, and has the queues hold every message known to be confirmed.
 
     `same_boot`: the machine did not restart since the last write, so nothing written can be missing. Otherwise only
-    what the checkpoint calls durable is trusted.
+    what the checkpoint calls durable is trusted. `ends`: where the queues went on, as far as that was made durable.
     """
     known = Known(checkpoint.recovery_ms, checkpoint.flushed_offset, checkpoint.confirm_offset, abnormal, same_boot)
     if not log.file_starts:
@@ -38,10 +42,12 @@ def recover(
         return settle_empty(known)
     files = [FileFacts(start, _first_ms(log, start)) for start in log.file_starts]
     made = plan(files, log.file_bytes, known)
+    gone = lacks_from(queues, ends, log.min_offset) if ends is not None else None
     if made.queues_valid_below is not None:
-        queues.keep_valid_below(made.queues_valid_below)
+        queues.keep_valid_below(made.queues_valid_below, ends)
     dispatched = last_dispatched(log, queues)
-    start = scan_from(made, files, dispatched, queues.lacks_from())
+    lacking = [place for place in (queues.lacks_from(), gone) if place is not None]
+    start = scan_from(made, files, dispatched, min(lacking, default=None))
     walk = LogWalk(
         log.read, start, log.capacity_end, log.file_bytes, check_body=True, written_end=made.written_end,
         torn_from=made.flushed_offset if made.power_lost else None,

@@ -27,6 +27,7 @@ from brokers.log.index import ENTRIES_MAX_DEFAULT, SLOTS_DEFAULT, open_index
 from brokers.log.integrity import QueueCheck
 from brokers.log.open_files import OPEN_FILES_MAX, sync_files
 from brokers.log.query import GetResult
+from brokers.log.queue_ends import QueueEnd, QueueEnds, Remembered
 from brokers.log.queue_repair import cut_queues
 from brokers.log.records import MessageFields, RecordError
 from brokers.log.recovery import RecoveryReport, recover
@@ -89,16 +90,19 @@ class MessageStore:
         self._checkpoint_lock = threading.Lock()  # a checkpoint job beside a cut
         self._cuts = 0
         self._checkpoint = read_checkpoint(self._checkpoint_path)
+        self._ends = QueueEnds(self.root)
         self.recovery: RecoveryReport = recover(
-            self.log, self.queues, self.dispatcher, self._checkpoint, abnormal=self._abort.is_set(), same_boot=same_boot
-        )
+            self.log, self.queues, self.dispatcher, self._checkpoint, abnormal=self._abort.is_set(), same_boot=same_boot,
+            ends=self._ends.ends,
+        )  # fmt: skip
+        self._ends.settle(self.queues)
         self.confirm_offset = self.recovery.confirm_offset
         self._queued_end = max(self.queues.last_physical() + 1, self.confirm_offset)  # no entry points at or beyond it
         sizes, sound = (self.config.index_slots, self.config.index_entries_max), not self.recovery.abnormal
         self.index = open_index(self.root, self.log, *sizes, sound=sound) if self.config.message_index else None
         self.dispatcher.index = self.index
         self._memory_bytes = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") * MEMORY_PERCENT // 100
-        self._appender = Appender(self.log, self.queues, self.dispatcher)
+        self._appender = Appender(self.log, self.queues, self.dispatcher, self._ends.floors)
         self.spare.run(self._abort.set)
 
     # -- what is there
@@ -168,6 +172,7 @@ class MessageStore:
         Call on becoming master. Costs what is not dispatched, never what grows with the number of queues.
         LogError when the log does not end with a complete record.
         """
+        self._ends.place(self.queues)
         self._appender.rebuild_queue_offsets()
 
     # -- writing as slave
@@ -198,6 +203,8 @@ class MessageStore:
             self.spare.run(lambda: self._replace_checkpoint(lowered))
         if self.index is not None:
             self.index.cut(to_offset)
+        if to_offset <= self.log.min_offset:
+            self._ends.hold(self.queues)
         self.log.truncate(to_offset)
         if to_offset < queued_end:  # a promotion cuts behind them: it must not cost what grows with the number of queues
             cut_queues(self.log, self.queues, to_offset)
@@ -267,10 +274,17 @@ class MessageStore:
         """Makes the log durable; returns up to where. May run on any thread."""
         return self.log.flush()
 
-    def checkpoint_job(self) -> Callable[[], None]:
-        """What makes log and queues durable and records it. Taken on the store's thread, to be called on any."""
+    @property
+    def remembered_offset(self) -> int:
+        """Messages in front of it may go: where their queues go on is known without them."""
+        return min(self._ends.offset, self.dispatched_offset)
+
+    def checkpoint_job(self, *, last: bool = False) -> Callable[[], None]:
+        """What makes log and queues durable and records it. Taken on the store's thread, to be called on any. `last`: nothing
+        follows, so that all ends of queues are written however many there are."""
         dispatched, stored_ms, cuts = self.dispatched_offset, self.dispatcher.last_store_ms, self._cuts
         files, folders = self.queues.take_unsynced()
+        ends = self._ends.taken(self.queues, at_once=last)
 
         def run() -> None:
             try:
@@ -281,19 +295,21 @@ class MessageStore:
                 raise
             except OSError as error:  # never tried again: the kernel may have dropped the pages
                 raise self.log.fail("flush of the queues", error) from error
-            self._write_checkpoint(min(flushed, dispatched), stored_ms, cuts)
+            self._write_checkpoint(min(flushed, dispatched), stored_ms, cuts, ends)
 
         return run
 
     def checkpoint(self) -> None:
         """`checkpoint_job`, done at once."""
-        self.checkpoint_job()()
+        self.checkpoint_job(last=True)()
 
-    def _write_checkpoint(self, flushed: int, stored_ms: int, cuts: int) -> None:
+    def _write_checkpoint(self, flushed: int, stored_ms: int, cuts: int, ends: dict[tuple[str, int], QueueEnd] | None) -> None:
         """Unless the log was cut since the numbers were taken: they may name bytes that are gone."""
         with self._checkpoint_lock:
             if cuts == self._cuts:
                 with full_disk_told("the checkpoint cannot be written"):
+                    if ends is not None:
+                        self._ends.write(Remembered(flushed, ends))
                     self._replace_checkpoint(Checkpoint(stored_ms, stored_ms, 0, flushed, self.confirm_offset))
 
     def _replace_checkpoint(self, checkpoint: Checkpoint) -> None:

@@ -14,15 +14,15 @@ from brokers.log.consume_queues import ConsumeQueues
 from brokers.log.disk import sync_directory
 
 
-def trim(log: CommitLog, queues: ConsumeQueues, below: int, durable: int) -> Callable[[], None]:
+def trim(log: CommitLog, queues: ConsumeQueues, below: int, remembered: int) -> Callable[[], None]:
     """The log begins at `below` or earlier from now on; what its queues no longer need goes.
 
-    Never above `durable`, up to where log and queues are on the disk: after a loss of power nothing else says where a
-    queue stood whose messages are all gone.
+    Never above `remembered`, up to where log and queues are on the disk, and where queues go on beside them: nothing else
+    says where a queue stood whose messages are all gone.
 
     Returns what removes the log's files, to be called on any thread: LogError, OSError.
     """
-    paths = log.forget_before(min(below, durable))
+    paths = log.forget_before(min(below, remembered))
     queues.trim(log.min_offset)
     return lambda: _remove(paths)
 

@@ -124,7 +124,7 @@ class SimulatedQueues:
         for key, queue in self:
             queue.truncate(physical_offset, partial(leads, queue, key))
 
-    def keep_valid_below(self, physical_offset: int) -> None:
+    def keep_valid_below(self, physical_offset: int, ends: None = None) -> None:
         for _, queue in self:
             queue.keep_valid_below(physical_offset)
 

@@ -188,3 +188,18 @@ async def test_it_runs_by_itself_as_configured(tmp_path: Path, monkeypatch: pyte
     running.cancel()
     assert told[0][0] == "DiskFull" and replica.store.writable() is not None and replica.wanted_offset() is None
     replica.close()
+
+
+async def test_nothing_goes_before_it_is_durable_where_its_queues_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = small_store(tmp_path)
+    for _ in range(100):
+        store.put(message(), NOW_MS)
+    store.dispatch_to(store.log_end)
+    rig = Rig(store, monkeypatch)
+    await rig.task.clean()
+    rig.later_ms = 61_000
+    await rig.task.clean()
+    assert store.log_min == 0
+    store.checkpoint()
+    await rig.task.clean()
+    assert store.log_min > 0

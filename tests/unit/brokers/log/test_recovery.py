@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from brokers.log import recovery_damage
 from brokers.log.checkpoint import Checkpoint, read_checkpoint, write_checkpoint
 from brokers.log.properties import encode_properties
-from brokers.log.store import MessageStore
+from brokers.log.store import MessageStore, StoreConfig
 from brokers.log.trimming import trim
 from tests.unit.brokers.log.log_samples import NOW_MS, bodies, encoded, log_bytes, message, sized, small_store
 
@@ -461,3 +461,102 @@ def test_a_sector_that_cannot_be_read_costs_its_records_and_no_more(tmp_path: Pa
     assert "cannot be read" in again.recovery.damaged[0].reason
     again.dispatch_to(again.log_end)
     assert [slot for slot in range(110) if again.query("T", 0, slot, 1).messages == 0] == [99]
+
+
+def trimmed(root: Path) -> MessageStore:
+    """T/0 had five messages, which are gone from the log; T/1 goes on."""
+    store = small_store(root)
+    for _ in range(5):
+        store.put(message(), NOW_MS)
+    while len(store.log.file_starts) < 3:
+        store.put(message(queue_id=1), NOW_MS)
+    store.dispatch_to(store.log_end)
+    store.checkpoint()
+    trim(store.log, store.queues, store.log.file_starts[1], store.remembered_offset)()
+    assert store.queue_bounds("T", 0) == (5, 5)
+    return store
+
+
+@pytest.mark.parametrize("same_boot", [True, False])
+@pytest.mark.parametrize("clean", [True, False])
+@pytest.mark.parametrize("lost", ["all", "one"])
+def test_queues_whose_folders_are_gone_go_on_where_they_were(tmp_path: Path, clean: bool, same_boot: bool, lost: str) -> None:
+    store = trimmed(tmp_path)
+    before = [store.queue_bounds("T", queue_id) for queue_id in (0, 1)]
+    store.close(clean=clean)
+    shutil.rmtree(tmp_path / "consumequeue" / ("T" if lost == "all" else "T/0"))
+    for _ in range(2):  # the second start finds what the first one left
+        again = small_store(tmp_path, same_boot=same_boot)
+        again.dispatch_to(again.log_end)
+        assert [again.queue_bounds("T", queue_id) for queue_id in (0, 1)] == before
+        assert again.query("T", 0, 5, 32).status.value == "OFFSET_OVERFLOW_ONE"
+        again.close()
+    again = small_store(tmp_path)
+    assert again.put(message(body=b"new"), NOW_MS).queue_offset == 5
+    again.dispatch_to(again.log_end)
+    assert (again.queue_bounds("T", 0), bodies(again)) == ((5, 6), [b"new"])
+
+
+def test_a_queue_whose_folder_is_gone_is_made_again_from_the_log(tmp_path: Path) -> None:
+    store = small_store(tmp_path)
+    for number in range(100):
+        store.put(message(queue_id=number % 20 // 19, body=b"%d" % number), NOW_MS + number)
+    store.dispatch_to(store.log_end)
+    before = bodies(store, 1)
+    store.close()
+    shutil.rmtree(tmp_path / "consumequeue" / "T" / "1")
+    again = small_store(tmp_path)
+    assert again.recovery.scanned_from == 0 and bodies(again, 1) == before
+    again.close()
+    assert small_store(tmp_path).recovery.scanned_from > 0
+
+
+def test_a_replica_that_was_emptied_and_copied_anew_knows_where_its_queues_were(tmp_path: Path) -> None:
+    master, slave = trimmed(tmp_path / "m"), trimmed(tmp_path / "s")
+    slave.truncate(0)
+    at = master.log_min
+    while at < master.log_end:
+        data = master.read_log(at, 1 << 20)
+        slave.append_raw(at, data)
+        at += len(data)
+    slave.dispatch_to(slave.log_end)
+    assert bodies(slave, 1) == bodies(master, 1)
+    slave.rebuild_queue_offsets()
+    assert slave.queue_bounds("T", 0) == (5, 5)
+    assert slave.put(message(), NOW_MS).queue_offset == 5
+
+
+def test_a_queue_born_after_the_last_checkpoint_costs_no_look_through_the_log(tmp_path: Path) -> None:
+    """Power is lost: the first page of its entries never came to the disk, the second did."""
+    store = MessageStore(tmp_path, StoreConfig(log_file_bytes=4096, queue_file_bytes=20_000))
+    for number in range(200):
+        store.put(message(), NOW_MS + number * 1000)
+    store.dispatch_to(store.log_end)
+    store.checkpoint()
+    for number in range(400):
+        store.put(message("New"), NOW_MS + (200 + number) * 1000)
+    store.dispatch_to(store.log_end)
+    store.close(clean=False)
+    overwrite(tmp_path / "consumequeue" / "New" / "0" / f"{0:020d}", 0, bytes(4096))
+    again = MessageStore(tmp_path, store.config)
+    assert again.recovery.scanned_from > 8192
+    again.dispatch_to(again.log_end)
+    assert len(bodies(again, topic="New")) == 400
+
+
+def test_messages_are_not_deleted_before_it_is_durable_where_their_queues_go_on(tmp_path: Path) -> None:
+    store = small_store(tmp_path)
+    while len(store.log.file_starts) < 3:
+        store.put(message(), NOW_MS)
+    store.dispatch_to(store.log_end)
+    assert store.remembered_offset == 0
+    store.checkpoint()
+    assert store.remembered_offset == store.log_end
+
+
+def test_a_damaged_file_of_ends_is_told_and_not_believed(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    trimmed(tmp_path).close()
+    overwrite(tmp_path / "queueEnds", 30, b"9")
+    again = small_store(tmp_path)
+    assert "queueEnds is damaged" in caplog.text
+    assert again.queue_bounds("T", 0) == (5, 5)  # its own file still says so

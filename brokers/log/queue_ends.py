@@ -1,0 +1,146 @@
+"""Where each consume queue goes on, kept beside the queues: their files are not the only memory of queue offsets.
+
+Responsible for: a small file with a checksum, replaced atomically (S12); what it says of queues whose files end lower or are
+gone. Refuses to know: how a queue is made again, who gives queue offsets.
+
+A queue whose messages have all expired cannot be made again from the log: without its end, offsets would be given twice.
+"""
+
+from __future__ import annotations
+
+import logging
+import zlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from brokers.log.checkpoint import replace_file
+from brokers.log.consume_queues import ConsumeQueues
+
+QUEUE_ENDS_NAME = "queueEnds"
+FILE_BYTES_MAX = 256 << 20
+# Not every checkpoint writes the file: messages behind it are still in the log, and say what it does not. With many queues
+# fewer do, for it grows with them.
+CHECKPOINTS_BETWEEN = 10
+QUEUES_AT_ONCE = 2000
+
+_HEAD = b"queueEnds 1 "
+_log = logging.getLogger(__name__)
+
+Key = tuple[str, int]
+
+
+class QueueEnd(NamedTuple):
+    """The slot of the next message, and the place in the log of the newest one, -1 where the log had none."""
+
+    slot: int
+    last_physical: int
+
+
+class Remembered(NamedTuple):
+    """The ends of all queues when everything in the log below `offset` had its entries, durably."""
+
+    offset: int
+    ends: Mapping[Key, QueueEnd]
+
+
+def encode(remembered: Remembered) -> bytes:
+    """A line with a checksum over what follows: the offset, then a line for each queue."""
+    lines = [f"{remembered.offset}"]
+    lines += [f"{topic} {queue_id} {slot} {last}" for (topic, queue_id), (slot, last) in remembered.ends.items()]
+    body = "\n".join(lines).encode()
+    return _HEAD + f"{zlib.crc32(body):08x}\n".encode() + body
+
+
+def decode(data: bytes) -> Remembered | None:
+    """None when these are not the bytes that were written."""
+    head, _, body = data.partition(b"\n")
+    if head != _HEAD + f"{zlib.crc32(body):08x}".encode():
+        return None
+    try:
+        offset, *lines = body.decode().split("\n")
+        rows = (line.split(" ") for line in lines)
+        ends = {(topic, int(queue_id)): QueueEnd(int(slot), int(last)) for topic, queue_id, slot, last in rows}
+        return Remembered(int(offset), ends)
+    except ValueError:
+        return None
+
+
+def lacks_from(queues: ConsumeQueues, ends: Mapping[Key, QueueEnd], log_min: int) -> int | None:
+    """Where in the log messages begin that had durable entries which are gone; None when none is missing."""
+    found: int | None = None
+    for key, (slot, last) in ends.items():
+        queue = queues.get(*key)
+        if last >= log_min and (queue is None or queue.max_offset < slot):
+            place = 0 if queue is None else max(queue.last_physical, 0)
+            found = place if found is None else min(found, place)
+    return found
+
+
+class QueueEnds:
+    """`floors`: ends that are higher than what the files of their queues say. `remembered` None: no file, or none that can be
+    believed."""
+
+    def __init__(self, root: Path) -> None:
+        self._path = root / QUEUE_ENDS_NAME
+        self.remembered = self._read()
+        self.floors: dict[Key, int] = {}
+        self._left = 0  # checkpoints until the next that writes
+
+    def _read(self) -> Remembered | None:
+        try:
+            with self._path.open("rb") as file:
+                found = decode(file.read(FILE_BYTES_MAX))
+        except FileNotFoundError:
+            return None
+        if found is None:
+            _log.error("%s is damaged: where queues go on is known from their files only", self._path)
+        return found
+
+    @property
+    def ends(self) -> Mapping[Key, QueueEnd] | None:
+        """What was remembered, None when nothing can be believed."""
+        return None if self.remembered is None else self.remembered.ends
+
+    @property
+    def offset(self) -> int:
+        """No message in front of it is needed to know where its queue goes on."""
+        return 0 if self.remembered is None else self.remembered.offset
+
+    def settle(self, queues: ConsumeQueues) -> None:
+        """After recovery: no queue goes on in front of where it was."""
+        for key, (slot, _) in (self.ends or {}).items():
+            self.floors[key] = max(slot, self.floors.get(key, 0))
+        self.place(queues)
+
+    def place(self, queues: ConsumeQueues) -> None:
+        """Queues without messages begin at their floors; floors that their queues have reached are forgotten."""
+        for key, slot in list(self.floors.items()):
+            queue = queues.get_or_create(*key)
+            if queue is not None and queue.max_offset < slot and queue.is_bare():
+                queue.begin_at(slot)
+            if queue is None or queue.max_offset >= slot:
+                del self.floors[key]
+
+    def hold(self, queues: ConsumeQueues) -> None:
+        """The log is emptied and copied anew, maybe from a place behind what these queues have."""
+        for key, queue in queues:
+            self.floors[key] = max(queue.max_offset, self.floors.get(key, 0))
+
+    def taken(self, queues: ConsumeQueues, *, at_once: bool) -> dict[Key, QueueEnd] | None:
+        """What a checkpoint that begins now should write; None: not this time. `at_once`: the last one of a life."""
+        self._left -= 1
+        if not at_once and self._left > 0:
+            return None
+        self._left = CHECKPOINTS_BETWEEN + len(queues) // QUEUES_AT_ONCE
+        ends = {key: QueueEnd(queue.max_offset, queue.last_physical) for key, queue in queues if queue.max_offset}
+        for key, slot in self.floors.items():
+            if key not in ends or ends[key].slot < slot:
+                ends[key] = QueueEnd(slot, ends[key].last_physical if key in ends else -1)
+        return ends
+
+    def write(self, remembered: Remembered) -> None:
+        """OSError: the old file stays, whose ends are never too high but behind a cut."""
+        if remembered != self.remembered:
+            replace_file(self._path, encode(remembered))
+            self.remembered = remembered

@@ -1,0 +1,72 @@
+"""The file that says where queues go on."""
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from brokers.log.queue_ends import (
+    CHECKPOINTS_BETWEEN, QUEUE_ENDS_NAME, QueueEnd, QueueEnds, Remembered, decode, encode, lacks_from,
+)  # fmt: skip
+from tests.unit.brokers.log.log_samples import fill, open_queues
+
+numbers = st.integers(0, 1 << 62)
+some = st.builds(
+    Remembered, numbers,
+    st.dictionaries(st.tuples(st.text("%RETY_az09|", min_size=1), st.integers(0, 9)), st.builds(QueueEnd, numbers, numbers | st.just(-1)), max_size=5),
+)  # fmt: skip
+
+
+@given(some)
+def test_what_was_written_is_read(remembered: Remembered) -> None:
+    assert decode(encode(remembered)) == remembered
+
+
+@given(some, st.data())
+def test_other_bytes_are_not_believed(remembered: Remembered, data: st.DataObject) -> None:
+    there = bytearray(encode(remembered))
+    at = data.draw(st.integers(0, len(there) - 1))
+    there[at] ^= data.draw(st.integers(1, 255))
+    assert decode(bytes(there)) is None and decode(bytes(there[:at])) is None
+
+
+def test_ends_are_kept_through_lives_and_never_go_down(tmp_path: Path) -> None:
+    queues = open_queues(tmp_path / "queues")
+    fill(queues, range(12))
+    ends = QueueEnds(tmp_path)
+    taken = ends.taken(queues, at_once=False)
+    assert taken == {("T", 0): (12, 1100)} and ends.taken(queues, at_once=False) is None
+    ends.write(Remembered(1200, taken))
+    again, empty = QueueEnds(tmp_path), open_queues(tmp_path / "others")
+    assert again.offset == 1200 and again.ends is not None
+    assert [lacks_from(empty, again.ends, log_min) for log_min in (0, 1100, 1101)] == [0, 0, None]
+    again.settle(empty)
+    queue = empty.get("T", 0)
+    assert queue is not None and (queue.max_offset, queue.min_offset(0)) == (12, 12)
+    assert again.taken(empty, at_once=True) == {("T", 0): (12, -1)}
+
+
+def test_a_queue_with_messages_keeps_its_files_and_its_floor(tmp_path: Path) -> None:
+    queues = open_queues(tmp_path / "queues")
+    fill(queues, range(3))
+    ends = QueueEnds(tmp_path)
+    ends.write(Remembered(0, {("T", 0): QueueEnd(7, 600), ("T", 1): QueueEnd(2, 0), ("../x", 0): QueueEnd(1, 0)}))
+    ends.settle(queues)
+    assert ends.floors == {("T", 0): 7}
+    assert ends.ends is not None and lacks_from(queues, ends.ends, 0) == 0
+    fill(queues, range(3, 8))
+    ends.place(queues)
+    assert ends.floors == {}
+
+
+def test_it_is_not_written_with_every_checkpoint(tmp_path: Path) -> None:
+    ends, queues = QueueEnds(tmp_path), open_queues(tmp_path / "queues")
+    due = [ends.taken(queues, at_once=False) is not None for _ in range(2 * CHECKPOINTS_BETWEEN)]
+    assert due == 2 * [True, *[False] * (CHECKPOINTS_BETWEEN - 1)]
+
+
+@pytest.mark.parametrize("there", [b"", b"queueEnds 1 00000000\n", b"another"])
+def test_a_file_that_makes_no_sense_is_told(tmp_path: Path, there: bytes, caplog: pytest.LogCaptureFixture) -> None:
+    (tmp_path / QUEUE_ENDS_NAME).write_bytes(there)
+    assert QueueEnds(tmp_path).ends is None and "is damaged" in caplog.text
