@@ -178,7 +178,7 @@ def _controllers(
             name, "controller",
             {"controller_id": name, "listen": listen, "advertise": advertise,
              "data_dir": str(folder.data_of(name)), "cluster_id": cluster_id, "local_cluster": not options.kafka and options.kafka_nodes == 1,
-             "http_listen": http_listen, "http_advertise": http_advertise,
+             "http_listen": http_listen, "http_advertise": http_advertise, "tables": str(folder.tables) if options.land else "",
              "peers": {n: a[1] for n, a in zip(names, addresses, strict=True) if n != name},
              "peers_http": {n: a[1] for n, a in zip(names, http, strict=True) if n != name}, "kafka": kafka},
             (listen, http_listen), listen,

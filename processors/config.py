@@ -61,6 +61,7 @@ class ControllerConfig(BaseModel):
     kafka: dict[str, str] = Field(description="any key of librdkafka, bootstrap.servers at least")
     local_cluster: bool = Field(False, description="allow one Kafka node, and make missing topics")
     accept_unflushed_log: bool = Field(False, description="take a Kafka that refuses flush.messages=1: the power of all its in-sync nodes may take decisions away")
+    tables: str = Field("", description="folder or URI of the landed tables: a log that is shorter than they are at the start stops this controller; empty: not asked")
     settings: dict[str, str] = Field({}, description="what the first controller of an empty log records; later: regent controller config set")
     tick_ms: int = Field(25, ge=5, le=1_000, description="pause between two looks at what is due")
     request_deadline_ms: int = Field(2_500, ge=100, le=60_000, description="a request is answered within this time, if only with: unknown")

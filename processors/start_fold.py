@@ -19,6 +19,7 @@ from processors import snapshot_codec, snapshot_fetch
 from processors.bulk_fold import BulkFold
 from processors.config import ControllerConfig
 from processors.fold import Folder, ReleaseTooOld
+from processors.landed_tables import LandedTables, shorter_than_tables
 from processors.log_reader import LogBroken, LogReader, LogUnreachable, check_bounds, check_first_record
 from processors.outcome_backlog import BACKLOG_MAX
 from processors.outcome_publisher import last_published, published_outcome
@@ -63,10 +64,25 @@ class StartFold:
 
         Raises LogBroken, LogUnreachable.
         """
-        published = self._patiently(lambda: last_published(self._reader))
-        end = self._end_of_whole_log(published)
-        folder = self._begin(published)
-        return folder, self._fold(folder, end, published)
+        landed = LandedTables(self._config.tables, self._config.cluster_id)
+        try:
+            published = self._patiently(lambda: last_published(self._reader))
+            end = self._end_of_whole_log(published)
+            folder = self._begin(published)
+            unpublished = self._fold(folder, end, published)
+            self._require_landed(landed.offset(), end)
+            return folder, unpublished
+        finally:
+            landed.close()
+
+    def _require_landed(self, landed: int, end: int) -> None:
+        """Asked last, so that nobody waits for it longer than needed. Raises LogBroken when more has landed than the log holds."""
+        deadline = time.monotonic() + BEHIND_WAIT_S
+        while landed >= end and time.monotonic() < deadline and not self._cancelled():
+            time.sleep(ASK_AGAIN_S)
+            end = self._patiently(lambda: self._reader.bounds(COMMANDS_TOPIC))[1]
+        if landed >= end:
+            raise LogBroken(shorter_than_tables(end, landed, self._config.tables))
 
     def _end_of_whole_log(self, published: int) -> int:
         known_id = self._notes.log_id()

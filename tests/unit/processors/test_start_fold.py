@@ -20,6 +20,7 @@ from processors.snapshots import SnapshotFolder
 from processors.start_fold import StartFold, progress_text
 from processors.start_notes import StartNotes
 from tests.support.controller_rig import Rig
+from tests.support.landed_log import command_records, lake_in, land
 from tests.support.mock_kafka import mock_kafka
 from tests.unit.processors.test_snapshot_fetch import answering
 
@@ -66,6 +67,31 @@ class Start:
             return (await asyncio.to_thread(start.run))[0]
         finally:
             reader.close()
+
+
+async def test_a_log_that_is_shorter_than_the_tables_does_not_start(tmp_path: Path) -> None:
+    rig, _ = history()
+    lake = lake_in(tmp_path / "tables", "cluster")
+    land(lake, command_records(rig.log.records))
+    rig.log.records.pop()
+    rig.published.pop()
+    with mock_kafka() as kafka:
+        await fill(kafka, rig)
+        with pytest.raises(LogBroken, match=f"up to offset {len(rig.log.records)} have landed in .*regent controller rebuild"):
+            await Start(tmp_path / "c1", kafka, tables=lake.root).run()
+        for tables in (str(tmp_path / "nothing"), ""):
+            folder = await Start(tmp_path / "c2", kafka, tables=tables).run()
+            assert folder.offset == len(rig.log.records) - 1
+
+
+async def test_a_log_as_long_as_the_tables_or_longer_starts(tmp_path: Path) -> None:
+    rig, _ = history()
+    lake = lake_in(tmp_path / "tables", "cluster")
+    land(lake, command_records(rig.log.records[:-1]))
+    with mock_kafka() as kafka:
+        await fill(kafka, rig)
+        folder = await Start(tmp_path / "c1", kafka, tables=lake.root).run()
+    assert folder.offset == len(rig.log.records) - 1
 
 
 def history(alterations: int = 4) -> tuple[Rig, Folder]:
