@@ -23,8 +23,10 @@ def expected_of(broker_set: BrokerSet, replica: Replica, before: tuple[int, int]
     `before`: what its former start told this controller. It counts in the epoch of which the log knows something: there it
     is the later word.
     """
+    if replica.incarnation is not None or not replica.is_registered:
+        return None
     row = position_of(broker_set.positions, replica.broker_id)
-    if row is None or not row.restarted or replica.incarnation is not None or not replica.is_registered:
+    if row is None or not row.restarted:
         return None
     return row.epoch, max(row.end_offset, before[1]) if before[0] == row.epoch else row.end_offset
 

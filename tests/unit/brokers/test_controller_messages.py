@@ -8,6 +8,8 @@ import pytest
 from brokers import controller_messages as messages
 from brokers.controller_messages import Introduction, LogPosition
 from brokers.remoting.command import RemotingCommand
+from processors import gateway
+from tests.support.control_history import History
 
 ME = Introduction("C", "b", "h:1", "h:2", "inc")
 
@@ -31,7 +33,10 @@ def test_requests_carry_their_command_ids() -> None:
     assert made[1].ext["regentClean"] == "false" and made[1].ext["regentLastEpoch"] == "-1"
     assert json.loads(made[3].body) == {"syncStateSet": [1, 3], "syncStateSetEpoch": 4} and made[3].ext["masterEpoch"] == "5"
     assert "regentLostMembers" not in made[3].ext
-    assert messages.alter_sync_state_set(ME, 2, (2,), 4, 5, "id", 9, (3, 1)).ext["regentLostMembers"] == "1,3"
+    lost = messages.alter_sync_state_set(ME, 2, (2,), 4, 5, "00" * 16, 9, (3, 1))
+    assert lost.ext["regentLostMembers"] == "1,3"
+    read = gateway.alter_sync_state_set(lost, History().envelope(), lambda name, asker: ())
+    assert (read.lost_members, read.new_sync_state_set, read.master_broker_id) == ((1, 3), (2,), 2)
 
 
 def test_what_a_broker_says_of_itself_carries_its_check_code_once_it_has_one() -> None:
