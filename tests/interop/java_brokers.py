@@ -7,6 +7,9 @@ Refuses to know: controllers' lives (`java_controllers`) and failover figures (`
 
 from __future__ import annotations
 
+import shutil
+import time
+
 from brokers.remoting.codes import RequestCode
 from brokers.remoting import fastjson
 from infra.controller_admin import ControllerAdmin
@@ -16,6 +19,7 @@ from tests.interop.stage import Row, Stage
 
 SHRINK_WITHIN_S = 30.0
 ROUTE_WITHIN_S = 40.0
+FOUND_OUT_WITHIN_S = 90.0
 
 
 def join(stage: Stage) -> list[Row]:
@@ -101,6 +105,42 @@ def restart(stage: Stage) -> list[Row]:
     finally:
         producer.end()
     return [*rows, equal_row(java)]
+
+
+def older_store(stage: Stage) -> list[Row]:
+    """A Java member's store goes back in time and it says nothing of it: its first heartbeat does, and it is unclean until it has copied all."""
+    java = on_regent(stage)
+    before = java.whole()
+    producer = java.producer(stage, "Older")
+    try:
+        producer.flows()
+        victim = java.slaves()[0]
+        victim_id, copy = victim.broker_id, victim.store.with_name("older-store")
+        shutil.copytree(victim.store, copy)
+        producer.flows(200)
+        time.sleep(2)  # a heartbeat tells the leader how far it is
+        stage.say(f"kill -9 {victim.name} (id {victim_id}), an older copy of its store put back, started again")
+        victim.kill()
+        shutil.rmtree(victim.store)
+        copy.rename(victim.store)
+        victim.start(wait=False)
+        said = f"broker {victim_id} lost data"
+        java.world.wait_until(lambda: said in _controllers_said(java), "the leader says that it lost data", FOUND_OUT_WITHIN_S)
+        after = java.whole()
+        producer.flows()
+        return [
+            Row("found out by its first heartbeat", said, True),
+            Row("copied everything, is a member again", str(after), after.in_sync == before.in_sync and after.ids == before.ids),
+            loss_row(stage, java, producer),
+            equal_row(java),
+        ]
+    finally:
+        producer.end()
+
+
+def _controllers_said(java: JavaSet) -> str:
+    assert java.regent is not None
+    return "".join(path.read_text("utf-8", "replace") for path in java.regent.folder.logs.glob("controller*"))
 
 
 def wipe(stage: Stage) -> list[Row]:

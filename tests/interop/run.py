@@ -39,6 +39,7 @@ SCENARIOS = (
     Scenario("controller-all", "java_controllers:every", "all controllers are killed while Java brokers serve"),
     Scenario("move", "java_brokers:move", "Java brokers come back at another address"),
     Scenario("wipe", "java_brokers:wipe", "a Java broker comes back with an empty disk"),
+    Scenario("older-store", "java_brokers:older_store", "a Java member comes back with an older store, as after a loss of power: found out by its heartbeats"),
     Scenario("mixed", "java_mixed", "one set of Regent and Java brokers: each kind as master and as slave, each killed"),
     Scenario("parted", "java_histories:parted", "a master of either kind dies ahead of all, returns several epochs later under the other kind, is cut"),
     Scenario("full-copy", "java_copies", "64 MiB first, then an empty replica of either kind joins under a master of the other, messages go on"),
