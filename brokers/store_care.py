@@ -16,11 +16,12 @@ from brokers.scrubber import Scrubber
 from brokers.service.repair import RETRY_MS, Repairs
 
 TRIES_MAX = 24
+HIDDEN_EVERY_S = 1.0
 
 
 def store_care(config: BrokerConfig, store: MessageStore, repairs: Repairs) -> list[Coroutine[object, object, None]]:
     """Each runs for as long as the broker does."""
-    return [repair_what_the_start_found(store, repairs), IndexUpkeep(store).run(), Scrubber(store, repairs, config.scrub_bytes_per_s, config.scrub_every_s).run()]
+    return [repair_what_the_start_found(store, repairs), tell_what_is_hidden(store, repairs), IndexUpkeep(store).run(), Scrubber(store, repairs, config.scrub_bytes_per_s, config.scrub_every_s).run()]
 
 
 async def repair_what_the_start_found(store: MessageStore, repairs: Repairs) -> None:
@@ -32,3 +33,12 @@ async def repair_what_the_start_found(store: MessageStore, repairs: Repairs) -> 
         if not left:
             return
         await asyncio.sleep(RETRY_MS / 1000)
+
+
+async def tell_what_is_hidden(store: MessageStore, repairs: Repairs) -> None:
+    """Messages whose places in their queues are taken by others are counted as damaged, and told; nothing is written."""
+    hidden = store.dispatcher.hidden
+    while True:
+        while hidden:
+            repairs.wanted(hidden.popleft(), "dispatch")
+        await asyncio.sleep(HIDDEN_EVERY_S)

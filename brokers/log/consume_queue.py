@@ -33,12 +33,13 @@ _log = logging.getLogger(__name__)
 class ConsumeQueue:
     """One queue. `max_offset` is the slot of the next entry; `last_physical` the message of the newest one, -1 without.
 
+    `taken`: slot, place and size of a newer message whose slot another one has; whoever hears of it sets it to None.
     `lacks_from`: messages from this place of the log on may lack their entry, None: none does that had one.
     """
 
     __slots__ = (
         "_directory", "_file_bytes", "_files", "_min", "_min_for", "_path_start", "_path_text", "_starts",
-        "lacks_from", "last_physical", "max_offset",
+        "lacks_from", "last_physical", "max_offset", "taken",
     )  # fmt: skip
 
     def __init__(self, directory: Path, file_bytes: int, files: OpenFiles) -> None:
@@ -48,6 +49,7 @@ class ConsumeQueue:
         self._path_start, self._path_text = -1, ""
         self.max_offset, self.last_physical = 0, -1
         self.lacks_from: int | None = None
+        self.taken: tuple[int, int, int] | None = None
         if directory.is_dir():
             self._load()
 
@@ -171,12 +173,22 @@ class ConsumeQueue:
             piece, at = entries[at : at + count], at + count
             start = segments.file_start(offset, self._file_bytes)
             there = os.pread(self._files.fd(self._path(start)), count, offset - start) if offset >= self._starts[0] else piece
-            right = there if there == piece else merged(there, piece)
+            right = there
+            if there != piece:
+                right = merged(there, piece)
+                self._look_for_taken(offset // ENTRY_BYTES, right, piece)
             if right != there:
                 self._write(offset // ENTRY_BYTES, right)
                 mended = True
         if mended:
             self._set_end(self.max_offset)
+
+    def _look_for_taken(self, slot: int, there: bytes, entries: bytes | bytearray) -> None:
+        """A message behind all that this queue has cannot have the slot of one of them: two masters gave it."""
+        pairs = enumerate(zip(ENTRY.iter_unpack(there), ENTRY.iter_unpack(entries), strict=True), slot)
+        for at, (old, (physical, size, _)) in pairs:
+            if old[:2] != (physical, size) and 0 <= self.last_physical < physical:
+                self.taken = self.taken or (at, physical, size)
 
     def _fill(self, slot: int) -> None:
         first = self.max_offset

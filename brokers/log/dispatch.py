@@ -19,6 +19,7 @@ from brokers.log.commit_log import CommitLog, FileRange, LogError
 from brokers.log.consume_queue import pack_entry
 from brokers.log.consume_queues import ConsumeQueues
 from brokers.log.index import MessageIndex
+from brokers.log.integrity import BadRecord, Place
 from brokers.log.records import SYS_FLAG_PREPARED, SYS_FLAG_TRANSACTION_MASK, Record
 from brokers.log.scan import LogWalk
 
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 # Unconfirmed messages kept in memory (about 150 bytes each); beyond it they are read back from the log.
 PENDING_RECORDS_MAX = 100_000
 INDEXED_AT_ONCE = 4096
+# So many messages that no queue can show wait to be told.
+HIDDEN_MAX = 1000
 # Below this it is not worth the arrays.
 PIECE_BYTES_MIN = 256 * 1024
 PIECE_BYTES = 1 << 20
@@ -83,6 +86,7 @@ class Dispatcher:
         self._reported = -1
         self._life = 0  # pieces of an older one are of no use
         self.index: MessageIndex | None = None
+        self.hidden: deque[BadRecord] = deque(maxlen=HIDDEN_MAX)  # messages no queue shows; whoever tells of them takes them out
         self.dispatched_offset = 0
         self.last_store_ms = 0
 
@@ -273,8 +277,17 @@ class Dispatcher:
         try:
             if queue.append(run.first_slot, run.entries, run.last_physical):
                 grown[key] = queue.max_offset
+            if queue.taken is not None:
+                self._tell_taken(key, *queue.taken)
+                queue.taken = None
         except LogError as error:  # the other queues go on
             self._say(run.last_physical, str(error))
+
+
+    def _tell_taken(self, key: tuple[str, int], slot: int, physical: int, size: int) -> None:
+        place = Place(physical, size, key[0].encode("utf-8", "surrogateescape"), key[1], slot)
+        self.hidden.append(BadRecord(place, "its place in the queue is taken by another message", proven=False))
+        _log.error("message at %d is not shown: slot %d of queue %d of %s is taken by another one", physical, slot, key[1], key[0])
 
 
 def _few(walk: LogWalk) -> Iterator[Record]:

@@ -28,6 +28,7 @@ class SimulatedQueue:
         self.synced = 0  # entries below this slot are on the medium
         self._entries: list[Entry] = []
         self.lacks_from: int | None = None
+        self.taken: tuple[int, int, int] | None = None
 
     @property
     def max_offset(self) -> int:

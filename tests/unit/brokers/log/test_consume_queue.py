@@ -291,3 +291,14 @@ def test_filler_at_a_files_border_does_not_take_messages_along(tmp_path: Path) -
     assert queue.read(8, 1)[0].physical_offset == before
     queue.trim(queue.read(20, 1)[0].physical_offset + 1)
     assert queue.read(8, 1) == [] and queue.read(22, 1)
+
+
+def test_a_newer_message_does_not_take_the_slot_of_another_one(tmp_path: Path) -> None:
+    queues = open_queues(tmp_path)
+    fill(queues, range(5))
+    fill(queues, range(5))
+    queue = queues.get("T", 0)
+    assert queue is not None and queue.taken is None
+    assert queue.append(3, pack_entry(900, 50, 0), 900) == 0
+    assert queue.taken == (3, 900, 50)
+    assert [entry.physical_offset for entry in queue.read(0, 9)] == [0, 100, 200, 300, 400]
