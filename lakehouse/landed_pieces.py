@@ -91,8 +91,18 @@ def _published(log_offset: int, value: bytes | None) -> list[object]:
 
 
 def outcome_hash(outcome: Outcome) -> str:
-    """Names the content of an outcome, published or folded: what it says before its digest."""
-    return sha256(canonical.outcome_text(outcome).encode("ascii")).hexdigest()[:32]
+    """
+    Names the content of an outcome, published or folded: what it says before its digest.
+
+    Behind a `+` stands the digest of the state, where the outcome carries one: earlier releases published none.
+    """
+    content = sha256(canonical.outcome_text(outcome).encode("ascii")).hexdigest()[:32]
+    return f"{content}+{outcome.state_digest.hex()}" if outcome.state_digest else content
+
+
+def says_the_same(published: str, folded: str) -> bool:
+    """Whether two names of outcomes agree; a state of which nothing was published is not compared."""
+    return published in (folded, folded.partition("+")[0])
 
 
 def _rows(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[Any, ...]]:

@@ -26,11 +26,12 @@ class Proof:
 
 
 class PublishedDigests:
-    """The digest that was published for each command, by its offset."""
+    """The digests that were published for each command, by its offset: of the history, and, of some, of the state."""
 
     def __init__(self) -> None:
         self._digests = bytearray()
         self._known = bytearray()
+        self._states: dict[int, bytes] = {}
         self.problem: str | None = None
 
     def add(self, value: bytes | None) -> None:
@@ -49,6 +50,8 @@ class PublishedDigests:
         place = slice(at * DIGEST_BYTES, (at + 1) * DIGEST_BYTES)
         if self._known[at] and self._digests[place] != outcome.digest and self.problem is None:
             self.problem = f"two different digests were published for offset {at}"
+        if outcome.state_digest and self._states.setdefault(at, outcome.state_digest) != outcome.state_digest and self.problem is None:
+            self.problem = f"two different digests of the state were published for offset {at}"
         self._known[at] = 1
         self._digests[place] = outcome.digest
 
@@ -56,6 +59,11 @@ class PublishedDigests:
         if offset >= len(self._known) or not self._known[offset]:
             return None
         return bytes(self._digests[offset * DIGEST_BYTES : (offset + 1) * DIGEST_BYTES])
+
+
+    def state_digest(self, offset: int) -> bytes | None:
+        """Published for every hundredth offset; None where none was, as by earlier releases."""
+        return self._states.get(offset)
 
 
 class ProvingFold:
@@ -80,6 +88,10 @@ class ProvingFold:
             return
         if wanted != self._folder.digest:
             self.problem = f"the fold of the commands up to offset {offset} gives another digest than was published for it"
+            return
+        state = self._published.state_digest(offset)
+        if state is not None and state != self._folder.state_digest():
+            self.problem = f"the state behind offset {offset} has another digest than was published for it, though its history is the same"
             return
         self._proven = offset
 

@@ -22,7 +22,7 @@ from msgspec import Struct
 
 from lakehouse.invariant_rows import Decided
 from lakehouse.invariants import OF_DECISIONS, Carried, Watch, carried_from_json, carried_to_json
-from lakehouse.landed_pieces import outcome_hash
+from lakehouse.landed_pieces import outcome_hash, says_the_same
 from processors import snapshot_codec
 from processors.fold import Folder, ReleaseTooOld
 
@@ -167,7 +167,8 @@ class _Run:
         for one in said:
             if one[6] not in tally.publishers:
                 tally.publishers = tuple(sorted((*tally.publishers, one[6] or "")))
-        self._note_difference(offset, any((one[4], one[5]) != folded for one in said))
+        differs = any(one[4] != folded[0] or not says_the_same(one[5] or "", folded[1]) for one in said)
+        self._note_difference(offset, differs)
         if tally.first_mismatch is None:
             tally.proven, tally.digest, tally.unsaid_after = offset, folded[0], 0
 

@@ -1,5 +1,8 @@
 """Commands folded beside the digests that were published for them."""
 
+from msgspec.structs import replace
+
+from events.codec import encode
 from lakehouse.rebuild_proof import Proof, ProvingFold, PublishedDigests
 from processors.fold import Folder
 from tests.support.control_history import with_master
@@ -42,3 +45,25 @@ def test_a_changed_command_and_a_foreign_history_are_named_with_their_offset() -
 def test_two_digests_for_one_command_are_told() -> None:
     other = [value for *_, value in outcome_records(RECORDS[:2] + RECORDS[3:])]
     assert "two different digests were published for offset 2" in (folded(RECORDS, [*OUTCOMES, other[2]]).problem or "")
+
+
+def with_states(change: bytes = b"") -> list[bytes]:
+    """Outcomes as controllers publish them where each tells of its state; `change` stands for what one of them tells."""
+    folder, found = Folder(), []
+    for offset, value in enumerate(RECORDS):
+        outcome = folder.apply(offset, value).outcome
+        told = change if change and offset == LAST - 1 else folder.state_digest()
+        found.append(encode(replace(outcome, state_digest=told)))
+    return found
+
+
+def test_the_state_itself_is_compared_where_it_was_published() -> None:
+    assert folded(RECORDS, with_states()).proven == LAST
+    proof = folded(RECORDS, with_states(bytes(32)))
+    assert proof.proven == LAST - 2
+    assert f"the state behind offset {LAST - 1} has another digest" in (proof.problem or "")
+
+
+def test_two_digests_of_one_state_are_told() -> None:
+    proof = folded(RECORDS, [*with_states(), with_states(bytes(32))[LAST - 1]])
+    assert f"two different digests of the state were published for offset {LAST - 1}" in (proof.problem or "")

@@ -146,3 +146,18 @@ def test_of_two_publishers_both_are_named_and_neither_may_differ() -> None:
     lie = (*said()[4][:5], "another", "n1")
     [one] = told([*commands(), *said(), lie])
     assert (one.first_mismatch, one.mismatches, one.proven) == (4, 1, 3)
+
+
+@pytest.mark.parametrize(("state", "mismatch"), [("as folded", None), ("not told", None), ("another", LAST - 1)])
+def test_the_state_is_compared_with_its_published_digest(state: str, mismatch: int | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("processors.state_digest.STATE_DIGEST_EVERY", 1)
+    entries = said()
+    assert "+" in str(entries[0][5])
+    for at, entry in enumerate(entries):
+        content = str(entry[5]).partition("+")[0]
+        if state == "not told":
+            entries[at] = (*entry[:5], content, entry[6])
+        elif state == "another" and at >= LAST - 1:
+            entries[at] = (*entry[:5], f"{content}+{bytes(32).hex()}", entry[6])
+    [one] = told(commands() + entries)
+    assert one.first_mismatch == mismatch and one.digest is not None
