@@ -36,6 +36,7 @@ SetChange = (
     SyncStateSetAltered
     | BrokerRegistered
     | MasterElected
+    | PositionsShown
     | MasterCleared
     | MasterAtRisk
     | BrokerIdApplied
@@ -43,7 +44,6 @@ SetChange = (
     | BrokerSetImported
     | MembersRemembered
     | MinimumTold
-    | PositionsShown
     | SetDoubted
 )
 OF_A_SET = get_args(SetChange)
@@ -95,6 +95,8 @@ def evolve_set(broker_set: Any, change: SetChange) -> BrokerSet:
             return _with_registered(broker_set, change)
         case MasterElected():
             return _with_elected(broker_set, change)
+        case PositionsShown():
+            return replace(broker_set, positions=tuple(change.positions))
         case MasterCleared():
             return _without_master(broker_set, change)
         case MasterAtRisk():
@@ -110,8 +112,6 @@ def evolve_set(broker_set: Any, change: SetChange) -> BrokerSet:
             return replace(broker_set, remembered=remembered, former=former)
         case MinimumTold():
             return _with_minimum(broker_set, change)
-        case PositionsShown():
-            return replace(broker_set, positions=tuple(change.positions))
         case SetDoubted():
             return _doubted(broker_set, change)
         case _:

@@ -278,8 +278,11 @@ def _chained(before: bytes, data: bytes, step: Step) -> bytes:
 
 def _changed_sets(changes: tuple[Change, ...], state: ControllerState) -> bytes:
     """Return the canonical form of the sets that changed, ascending by name."""
-    if len(changes) == 1:  # Nearly always.
-        name = getattr(changes[0], "broker_name", None)
+    name = getattr(changes[0], "broker_name", None)
+    for change in changes:
+        if getattr(change, "broker_name", None) != name:
+            break
+    else:  # All of one set, or of the cluster: nearly always.
         found = None if name is None else state.sets.get(name)
         return b"" if found is None else canonical.set_bytes(found)
     names = sorted({getattr(change, "broker_name", None) for change in changes} - {None})
