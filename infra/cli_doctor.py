@@ -54,7 +54,7 @@ def examine(what: Target) -> list[Finding]:
         ("name servers", lambda: addresses.reached("name servers", {one: one for one in what.name_servers})),
     ]
     if what.kafka or what.places:
-        checks.insert(2, ("kafka", lambda: log.check(what.kafka, what.local_cluster, what.accept_unflushed_log)))
+        checks.insert(2, ("kafka", lambda: log.check(what.kafka, what.local_cluster, what.accept_unflushed_log, what.folders)))
     findings = []
     for area, check in checks:
         try:

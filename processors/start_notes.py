@@ -13,6 +13,7 @@ from pathlib import Path
 
 from processors.whole_file import replace_whole
 
+NOTES_FILE = "start-notes.json"
 GROUPS_KEPT = 16
 """Groups are used in turn: the member a killed process left behind is gone long before its group comes again."""
 
@@ -22,7 +23,7 @@ class StartNotes:
 
     def __init__(self, directory: Path) -> None:
         directory.mkdir(parents=True, exist_ok=True)
-        self._path = directory / "start-notes.json"
+        self._path = directory / NOTES_FILE
 
     def log_id(self) -> bytes | None:
         """The command id of record 0 of the log this controller has followed; None on the first start."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 from confluent_kafka import Consumer, KafkaException, TopicPartition, libversion
 from confluent_kafka.admin import AdminClient, ClusterMetadata
@@ -14,15 +15,19 @@ from events.topics import BROKER_EVENTS, COMMANDS, COMMANDS_TOPIC, OUTCOMES_TOPI
 from infra import waiting
 from infra.doctor.findings import FAIL, OK, WARN, Finding
 from processors import topic_check
+from processors.log_health import too_short
+from processors.log_reader import LogReader, LogUnreachable
+from processors.start_notes import NOTES_FILE, StartNotes
 
 ASK_TIMEOUT_S = 5.0
+WAY_OUT_OF_LOSS = "Stop all controllers and restore the log: 'regent controller rebuild' (--from-delta, or --from-log where no tables hold more)."
 AHEAD_MS = 2_000
 """A record from the future: more than any clock that is kept should be off."""
 _SAID = re.compile(", set it|: set it")
 
 
-def check(kafka: Mapping[str, str], local_cluster: bool, accept_unflushed: bool = False) -> list[Finding]:
-    """All of it; the rest is left out when Kafka does not answer."""
+def check(kafka: Mapping[str, str], local_cluster: bool, accept_unflushed: bool = False, folders: Sequence[Path] = ()) -> list[Finding]:
+    """All of it; the rest is left out when Kafka does not answer. `folders`: those of controllers tell how far they were."""
     where = kafka.get("bootstrap.servers", "")
     if not where:
         return [Finding("kafka", WARN, "the configuration names no Kafka, so it is not looked at")]
@@ -31,7 +36,8 @@ def check(kafka: Mapping[str, str], local_cluster: bool, accept_unflushed: bool 
         with waiting.told(f"waiting for Kafka at {where}, {ASK_TIMEOUT_S:g} s at most"):
             cluster = admin.list_topics(timeout=ASK_TIMEOUT_S)
         nodes = Finding("kafka", OK, f"{len(cluster.brokers)} node(s) at {where}, cluster {cluster.cluster_id}, client librdkafka {libversion()[0]}")
-        return [nodes, *_topics(admin, cluster, local_cluster, accept_unflushed), *_times(kafka, cluster)]
+        topics = _topics(admin, cluster, local_cluster, accept_unflushed)
+        return [nodes, *topics, *_times(kafka, cluster), *(lost(kafka, folders) if COMMANDS_TOPIC in cluster.topics else [])]
     except KafkaException as error:
         text = error.args[0].str() if error.args and hasattr(error.args[0], "str") else str(error)
         return [Finding("kafka", FAIL, f"{where} is not reachable: {text}", "Start it, or correct bootstrap.servers and the security settings.")]
@@ -85,6 +91,24 @@ def _times(kafka: Mapping[str, str], cluster: ClusterMetadata) -> list[Finding]:
         else:
             findings.append(Finding("clocks", OK, f"the newest record of {name} is {max(0, -ahead_ms) / 1000:.1f} s old"))
     return findings
+
+
+def lost(kafka: Mapping[str, str], folders: Sequence[Path]) -> list[Finding]:
+    """Controllers that had applied more than the log holds: it lost decisions (design S11)."""
+    noted = {folder: StartNotes(folder).applied_offset() for folder in folders if (folder / NOTES_FILE).is_file()}
+    if max(noted.values(), default=-1) < 0:
+        return []
+    reader = LogReader(kafka)
+    try:
+        _, end = reader.bounds(COMMANDS_TOPIC, ASK_TIMEOUT_S)
+    except LogUnreachable as error:
+        return [Finding("log", WARN, f"how long it is could not be learnt: {error}", "Ask again.")]
+    finally:
+        reader.close()
+    ahead = {folder: applied for folder, applied in noted.items() if applied >= end}
+    if not ahead:
+        return [Finding("log", OK, f"{COMMANDS_TOPIC} ends at offset {end}, no controller of this machine had applied more")]
+    return [Finding("log", FAIL, f"{folder}: {too_short(end, applied + 1)}", WAY_OUT_OF_LOSS) for folder, applied in ahead.items()]
 
 
 def newest_ms(kafka: Mapping[str, str], topic: str) -> int | None:

@@ -1,12 +1,14 @@
 from __future__ import annotations
 
 import time
+from pathlib import Path
 
 from confluent_kafka import Producer
 
 from events.topics import COMMANDS_TOPIC
 from infra.doctor import log
 from infra.doctor.findings import FAIL, OK, WARN
+from processors.start_notes import StartNotes
 from tests.support.brokers import free_port
 from tests.support.mock_kafka import mock_kafka
 
@@ -49,3 +51,20 @@ def test_a_record_from_the_future_means_that_a_clock_is_wrong(monkeypatch) -> No
         cluster = log.AdminClient(kafka).list_topics(timeout=10)
         (one,) = log._times(kafka, cluster)
     assert one.verdict == WARN and "in the future" in one.text
+
+
+def test_a_log_that_is_shorter_than_a_controller_had_applied_is_told(tmp_path: Path) -> None:
+    (tmp_path / "a-broker").mkdir()
+    short, fine = tmp_path / "c1", tmp_path / "c2"
+    StartNotes(short).keep_applied_offset(2)
+    StartNotes(fine).keep_applied_offset(1)
+    with mock_kafka() as kafka:
+        producer = Producer(kafka)
+        for _ in range(2):
+            producer.produce(COMMANDS_TOPIC, b"x", partition=0)
+        assert producer.flush(10) == 0
+        found = log.lost(kafka, [tmp_path / "a-broker", short, fine])
+        sound = log.lost(kafka, [fine])
+    assert [one.verdict for one in found] == [FAIL] and str(short) in found[0].text and "ends at offset 2" in found[0].text
+    assert "regent controller rebuild" in found[0].way_out and [one.verdict for one in sound] == [OK]
+    assert not [one for one in (tmp_path / "a-broker").iterdir()], "nothing is written into a broker's folder"
