@@ -10,6 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from brokers.ha.epoch_file import parse_epochs
+from brokers.ha.epochs import EpochHistory
+from processors.decide_positions import position_of
 from tests.simulation import disk_faults
 from tests.simulation.disk import EPOCH_SEEN, EPOCHS, EPOCHS_BACKUP, IDENTITY, MARKER
 
@@ -20,7 +23,6 @@ if TYPE_CHECKING:
     from tests.simulation.faults import Faults
 
 CLEANED_LATE_MS, CLEANED_DOWN_MS = (0, 6_000), (7_000, 9_000)
-COPY_AGE_MS = 4_000
 EMPTIED_MS = (1_000, 12_000)
 FILES = (IDENTITY, MARKER, EPOCHS, EPOCHS_BACKUP, EPOCH_SEEN)
 
@@ -30,7 +32,7 @@ class Accidents:
 
     def __init__(self, faults: Faults) -> None:
         self.faults, self.cluster, self.world = faults, faults.cluster, faults.world
-        self._copies: dict[str, tuple[int, SimulatedDisk]] = {}
+        self._copies: dict[str, SimulatedDisk] = {}
 
     def kinds(self) -> list[tuple[str, Callable[[], None]]]:
         """By name, in an order that never changes by itself."""
@@ -91,13 +93,13 @@ class Accidents:
         node = self.world.chance.choice(self.cluster.brokers)
         if node.up and node.disk.identity is not None:
             self._did("keep_a_copy", node, "is copied")
-            self._copies.setdefault(node.name, (self.world.now_ms, node.disk.copy()))
+            self._copies.setdefault(node.name, node.disk.copy())
 
     def _older_copy(self) -> None:
-        """A backup is restored, or a volume reverted, to what it held long enough ago that heartbeats told of more since."""
+        """A backup is restored, or a volume reverted, to less than what its replica showed in decisions since (README)."""
         node = self._victim()
-        made_ms, copy = self._copies.get(node.name, (0, None)) if node is not None else (0, None)
-        if node is None or copy is None or self.world.now_ms - made_ms < COPY_AGE_MS:
+        copy = self._copies.get(node.name) if node is not None else None
+        if node is None or copy is None or not self._shows_less(copy):
             return
         del self._copies[node.name]
         if copy.identity != node.disk.identity:
@@ -107,6 +109,17 @@ class Accidents:
         copy.boot_id, copy.distrusted = node.disk.boot_id, True
         node.disk = copy
         self._disk_changed(node)
+
+    def _shows_less(self, copy: SimulatedDisk) -> bool:
+        known = self._newest_set()
+        replica = known.replica(copy.identity.broker_id) if known is not None and copy.identity is not None else None
+        if known is None or replica is None:
+            return False
+        row = position_of(known.positions, replica.broker_id)
+        shown = (replica.last_epoch, replica.end_offset)
+        shown = shown if row is None else max(shown, (row.epoch, row.end_offset))
+        epochs = parse_epochs(copy.epochs) if copy.epochs else EpochHistory()
+        return (epochs.newest_epoch, copy.log_end) < shown
 
     def _lose_file(self) -> None:
         """Somebody deletes one file of the store folder."""

@@ -221,6 +221,10 @@ class Checkers:
             self.world.count(f"label.{label}")
         if outcome.kind == "ElectMaster":
             self.world.count(f"election.{outcome.cause}")
+            self.world.count("election.waits", any(one.verdict == "WAITING" for one in outcome.candidates))
+        for change in outcome.changes:
+            if isinstance(change, SyncStateSetAltered) and change.left and outcome.broker_name == self.cluster.set_name:
+                self.world.count(f"left.{change.reason}")
         self.world.note(
             f"log {applied.offset}: {outcome.kind} {'ok' if outcome.accepted else outcome.refusal} "
             f"term {outcome.term} by {outcome.cause} {[type(c).__name__ for c in outcome.changes]}"

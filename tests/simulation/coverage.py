@@ -13,6 +13,8 @@ from collections.abc import Mapping
 from brokers.remoting.codes import RequestCode, ResponseCode
 from processors import triggers
 from processors.decide_refusals import Refusal
+from processors.decide_replicas import REASON_CLEANED, REASON_UNCLEAN_START
+from processors.decide_sync_set import REASON_PROPOSED
 from tests.simulation.cluster import Cluster, Shape
 from tests.simulation.faults import Faults
 from tests.simulation.mixes import Mix
@@ -39,6 +41,8 @@ ANSWERS = (
 )  # fmt: skip
 """What clients of a broker are told."""
 LABELS = ("REPEAT", "DESIGNATED", "REMEMBERED", "AT_RISK")
+LEFT = (REASON_PROPOSED, REASON_UNCLEAN_START, REASON_CLEANED)
+"""Why somebody was a member no more."""
 
 NOT_PRODUCED: Mapping[str, str] = {
     "refusal.NOT_FORMED": "needs a stranger's record at offset 0, before any controller; such a log is refused by all of them",
@@ -74,6 +78,7 @@ def everything() -> list[str]:
     names += ["retention.expired", "retention.forced", "log.begins_late", "slave.begins_anew", "link.left_silent"]
     names += ["forward.passed_on", "forward.served", "forward.done", "forward.unknown"]
     names += ["fault.lasting_unheard", "snapshot.refused", "controller.from_anothers_snapshot", "replica.cleaned", "replica.emptied"]
+    names += ["election.waits", "event.LossNoticed", *(f"left.{why}" for why in LEFT)]
     names += ["shape.learners", "shape.priorities", "shape.minimums"]
     names += ["controller.from_snapshot", "outcome_log.late", "count_mode.worlds"]
     return names

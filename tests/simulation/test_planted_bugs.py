@@ -33,6 +33,7 @@ from tests.simulation.world import InvariantBroken, World
 FAULTY_MS = 12_000
 FIRST_SEED = 1
 WITHOUT_STRAYS_SEEDS = 4
+MISFITS = ("TypeError", "AttributeError", "NameError", "KeyError")
 TWO = Shape(brokers=2)  # the set cannot shrink: who restarts stays a member, and no other can be elected
 
 DEATHS = Mix({"kill_broker": 2, "kill_master": 2, "kill_inside": 2, "isolate": 1}, every_ms=(100, 700), odd=False)
@@ -274,6 +275,7 @@ def find(bug: Planted, request: pytest.FixtureRequest) -> None:
             bug.plant(patch)
             broken = broken_promise(seed, bug)
         if broken is not None:
+            assert not broken.startswith(MISFITS), f"the plant does not fit the product any more: {broken}"
             say(request, f"{name}: found after {seed - FIRST_SEED + 1} worlds: {broken}")
             assert broken_promise(seed, bug) is None, "the same world is broken without the bug"
             return

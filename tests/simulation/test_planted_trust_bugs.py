@@ -31,8 +31,8 @@ def elections_forget(patch: Patch) -> None:
     patch.setattr(elect, "awaited_of", lambda broker_set, candidates, remembers: broker_set.unclean_members)
     longest = elect._longest
 
-    def of_the_unclean(eligible: Any, candidates: Any, labels: Any) -> Any:
-        return longest([one for one in eligible if not one.replica.clean], candidates, labels)
+    def of_the_unclean(eligible: Any, *others: Any) -> Any:
+        return longest([one for one in eligible if not one.replica.clean], *others)
 
     patch.setattr(elect, "_longest", of_the_unclean)
 
@@ -41,6 +41,8 @@ def identity_alone_is_a_first_start(patch: Patch) -> None:
     """A2: an empty log with an old id counts as clean."""
     judge = boot.judge
     patch.setattr(boot, "judge", lambda marker, boot_id, has_data, traces: judge(marker, boot_id, has_data))
+    patch.setattr(decide_replicas, "_went_back", lambda *args: False)
+    patch.setattr(LossWatch, "claims", lambda *args: [])
 
 
 def a_log_that_went_back_is_trusted(patch: Patch) -> None:

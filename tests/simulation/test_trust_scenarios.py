@@ -7,7 +7,8 @@ from collections.abc import Callable
 import pytest
 
 from brokers import boot
-from processors import decide_sync_set, elect
+from brokers.replica.loss_watch import LossWatch
+from processors import decide_replicas, decide_sync_set, elect
 from tests.simulation import ghost
 from tests.simulation.broker_node import BrokerNode
 from tests.simulation.cluster import Cluster, Shape
@@ -83,8 +84,43 @@ def test_a2_a_disk_of_which_only_the_identity_came_back_never_leads_over_the_oth
 def test_a2_is_seen_when_an_identity_without_its_marker_is_taken_for_a_first_start(monkeypatch: pytest.MonkeyPatch) -> None:
     judge = boot.judge
     monkeypatch.setattr(boot, "judge", lambda marker, boot_id, has_data, traces: judge(marker, boot_id, has_data))
+    monkeypatch.setattr(decide_replicas, "_went_back", lambda *args: False)  # what it showed before tells, too
     with pytest.raises(InvariantBroken, match=r"without the message at \d+, .*intact on b\d"):
         play_a2()
+
+
+def left_for_a_loss(play: Schedule) -> int:
+    return play.world.counts["left.LOSS_PROVEN"] + play.world.counts["left.UNCLEAN_START"]
+
+
+def play_a3() -> Schedule:
+    """A slave's disk goes back by a moment; its master is there."""
+    play = Schedule(4, brokers=2, acked=100)
+    (other,) = play.others()
+    copy, acked = other.disk.copy(), len(play.checkers.acked)
+    play.run(5_000, lambda: len(play.checkers.acked) > acked + 30)
+    other.stop()
+    copy.distrusted = True
+    other.disk = copy
+    play.checkers.forget_epochs(other.name)
+    play.checkers.lost_by_accident(other)
+    other.start()
+    play.run(10_000)
+    return play
+
+
+def test_a3_a_log_that_went_back_is_noticed_and_leaves_the_set() -> None:
+    play = play_a3()
+    assert left_for_a_loss(play) == 1
+    assert play.is_whole()
+    settled = [message for message in play.checkers.acked if message.at_ms < play.world.now_ms - 1_000]
+    assert all(play.checkers._holds(node, message) for node in play.cluster.brokers for message in settled)
+
+
+def test_a3_is_seen_where_neither_masters_nor_the_fold_look(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(LossWatch, "claims", lambda *args: [])
+    monkeypatch.setattr(decide_replicas, "_went_back", lambda *args: False)
+    assert left_for_a_loss(play_a3()) == 0
 
 
 def test_b3_a_replica_that_was_cleaned_and_lives_does_not_keep_a_dead_member_in_the_set() -> None:
