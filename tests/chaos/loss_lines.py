@@ -11,10 +11,16 @@ from events.changes import SyncStateSetAltered
 from tests.chaos.armed import UNCLEAN, Armed
 from tests.chaos.broker_stage import BrokerStage
 from tests.chaos.damage_lines import broker_id_of
+from tests.chaos.hits import NotAsItShouldBe
+from tests.chaos.kill_lines import leads_within
 from tests.chaos.left_out_lines import without_risk
 from tests.chaos.line import Line
 from tests.support.decision_log import proven_outcomes, wait_published
 from tests.support.local_cluster import wait_until
+
+ALONE_S = 5.0
+SHOWN_S = 2.0
+"""By then heartbeats have told the controllers what was acknowledged since the backup, also on a busy machine."""
 
 
 def identity_alone(stage: BrokerStage) -> str:
@@ -56,6 +62,27 @@ def backup_restored(of_stopped: bool, stage: BrokerStage) -> str:
     return f"{victim} went back to a backup of a {'stopped' if of_stopped else 'running'} broker and had to leave, the master died then"
 
 
+def backup_first(stage: BrokerStage) -> str:
+    """Both members of the set die, and the one that went back to a backup is the first to come back, alone: only what it had
+    shown to the controllers speaks against it."""
+    armed, master, (victim, third) = Armed(stage), stage.master(), stage.slaves()
+    backup = _backup(armed, victim, of_stopped=True)
+    stage.wait_for(SHOWN_S)
+    with without_risk(stage):
+        with armed.killed(third):
+            stage.cluster.set_view(f"{third} left the set", lambda view: len(view.in_sync) == 2)
+            with armed.kept_off(master), armed.kept_off(victim, wait=False):
+                armed.wait_dead(stage.kill(victim))
+                _restore(armed, victim, backup)
+                stage.wait_for(SHOWN_S)  # it counts as dead by now: nobody elects it for what it was
+                armed.wait_dead(stage.kill(master))
+                armed.open_gate(victim)
+                if leads_within(stage, victim, ALONE_S):
+                    raise NotAsItShouldBe(f"{victim} leads with the log of its backup")
+        stage.cluster.whole()
+    return f"{victim} came back first, with a backup of before, and did not lead"
+
+
 def wait_left(stage: BrokerStage, broker_id: int, epoch: int) -> None:
     """Until a decision has left that member out of a set whose epoch was `epoch` because it lost something; it may be back by now."""
 
@@ -95,5 +122,6 @@ def _copy(source: Path, target: Path) -> None:
 LINES = (
     Line("identity-alone", "a disk is replaced and only the identity put back, then the master dies", identity_alone, armed=True),
     Line("backup-running", "a member goes back to a backup that was made while it ran, then the master dies", partial(backup_restored, False), armed=True),
+    Line("backup-first", "both members die, and one comes back alone with a backup that was made while it was stopped", backup_first, armed=True),
     Line("backup-stopped", "a member goes back to a backup that was made while it was stopped, then the master dies", partial(backup_restored, True), armed=True),
 )  # fmt: skip
