@@ -144,7 +144,8 @@ def _model(folder: Folder, at_ms: int, first: int) -> dict[str, Any]:
 
 def _set_model(broker_set: BrokerSet) -> dict[str, Any]:
     model = asdict(broker_set)
-    model["replicas"] = [asdict(replica) for replica in broker_set.replicas]
+    for name in ("replicas", "positions"):
+        model[name] = [asdict(one) for one in model[name]]
     for name in ("sync_state_set", "unclean_members"):
         model[name] = list(model[name])
     return model

@@ -32,6 +32,16 @@ def test_the_end_of_history_is_what_the_fold_has(past: History, lake: Lake) -> N
     assert "master 2 in epoch 2, set {2,3}" in state_text(model)
 
 
+def test_what_members_showed_to_hold_is_in_it_as_plain_values(lake: Lake) -> None:
+    past = with_master(1, 2, 3)
+    past.elect(-1, seen(1, alive=False), seen(2, epoch=1, offset=2_700), seen(3, epoch=1, offset=2_600), master_epoch=1)
+    land(lake, command_records(past.records))
+    model = state_at(lake)
+    shown = {one["broker_id"]: (one["epoch"], one["end_offset"]) for one in model["sets"][0]["positions"]}
+    assert shown[2] == (1, 2_700) and shown[3] == (1, 2_600)
+    json.dumps(model)
+
+
 def test_any_offset_can_be_asked_for(past: History, lake: Lake) -> None:
     land(lake, command_records(past.records))
     before = len(past.records) - 3
