@@ -72,7 +72,10 @@ def elect_master(state: ControllerState, command: ElectMaster) -> Decision:
     winner = next(c for c in candidates if c.broker_id == election.winner)
     at_risk = LABEL_AT_RISK in election.labels
     positions = after_an_election(positions, election.members, winner, at_risk=at_risk)
-    return replace(elected, changes=(*left, *elected.changes, *change_of(broker_set, positions)))
+    kept = change_of(broker_set, positions)
+    if not left and not kept:
+        return elected
+    return Decision(None, (*left, *elected.changes, *kept), elected.candidates, elected.labels)
 
 
 def _wait_is_over(state: ControllerState, command: ElectMaster) -> bool:

@@ -33,21 +33,31 @@ def shown_in(
     epoch, known = before.master_epoch, before.positions
     rows: list[MemberPosition] = []
     at, changed = 0, False
+    count = len(known)
+    # Written out: the fold comes by for each replica of most decisions.
     for candidate in candidates:
         broker_id = candidate.broker_id
+        row = None
         # Both ascend by id, and who was cleaned has no row any more.
-        row = known[at] if at < len(known) and known[at].broker_id == broker_id else None
-        at += row is not None
-        new = None if broker_id in joined else row
-        if (candidate.in_set or broker_id in joined) and candidate.epoch == epoch:
-            end = min(candidate.confirm_offset, candidate.max_offset)
-            if end >= 0 and (new is None or (new.epoch, new.end_offset) < (epoch, end)):
+        if at < count and known[at].broker_id == broker_id:
+            row = known[at]
+            at += 1
+        joins = broker_id in joined
+        new = None if joins else row
+        if candidate.epoch == epoch and (joins or candidate.in_set):
+            end = candidate.confirm_offset
+            if end > candidate.max_offset:
+                end = candidate.max_offset
+            if end >= 0 and (
+                new is None or new.epoch < epoch or (new.epoch == epoch and new.end_offset < end)
+            ):
                 new = MemberPosition(broker_id, epoch, end)
-        if new is not None and new.restarted and _told(candidate) >= (new.epoch, new.end_offset):
-            new = MemberPosition(broker_id, new.epoch, new.end_offset)
         if new is not None:
+            if new.restarted and _told(candidate) >= (new.epoch, new.end_offset):
+                new = MemberPosition(broker_id, new.epoch, new.end_offset)
             rows.append(new)
-        changed = changed or new is not row
+        if new is not row:
+            changed = True
     return tuple(rows) if changed else known
 
 

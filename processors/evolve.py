@@ -5,6 +5,7 @@ Responsible for applying decided changes; total: what is decided has happened, s
 refuses, and a change to a set nobody knows is a no-op. Refuses to know why it was decided.
 """
 
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, assert_never, get_args
 
 from immutables import Map
@@ -46,13 +47,33 @@ SetChange = (
     | MinimumTold
     | SetDoubted
 )
-OF_A_SET = get_args(SetChange)
+OF_A_SET = frozenset(get_args(SetChange))
 _BEGIN_A_SET = (BrokerIdApplied, BrokerSetImported)
+
+
+def evolve_all(state: ControllerState, changes: Sequence[Change]) -> ControllerState:
+    """Return the state after `changes`, one after the other; those of one set put it back once."""
+    if len(changes) == 1:
+        return evolve(state, changes[0])
+    name, broker_set = None, None
+    for change in changes:
+        if type(change) not in OF_A_SET:
+            state = evolve(state if broker_set is None else state.with_set(broker_set), change)
+            name, broker_set = None, None
+            continue
+        if change.broker_name != name:
+            if broker_set is not None:
+                state = state.with_set(broker_set)
+            name = change.broker_name
+            broker_set = state.sets.get(name)
+        if broker_set is not None or isinstance(change, _BEGIN_A_SET):
+            broker_set = evolve_set(broker_set, change)
+    return state if broker_set is None else state.with_set(broker_set)
 
 
 def evolve(state: ControllerState, change: Change) -> ControllerState:
     """Return the state after `change`."""
-    if isinstance(change, OF_A_SET):
+    if type(change) in OF_A_SET:
         before = state.sets.get(change.broker_name)
         if before is None and not isinstance(change, _BEGIN_A_SET):
             return state
@@ -88,34 +109,7 @@ def evolve(state: ControllerState, change: Change) -> ControllerState:
 
 def evolve_set(broker_set: Any, change: SetChange) -> BrokerSet:
     """Return the set after `change`; None is a set that nobody has heard of."""
-    match change:
-        case SyncStateSetAltered():
-            return _with_altered(broker_set, change)
-        case BrokerRegistered():
-            return _with_registered(broker_set, change)
-        case MasterElected():
-            return _with_elected(broker_set, change)
-        case PositionsShown():
-            return replace(broker_set, positions=tuple(change.positions))
-        case MasterCleared():
-            return _without_master(broker_set, change)
-        case MasterAtRisk():
-            return replace(broker_set, at_risk=True)
-        case BrokerIdApplied():
-            return _with_applied(broker_set, change)
-        case BrokersCleaned():
-            return _without_cleaned(broker_set, change)
-        case BrokerSetImported():
-            return _imported(change)
-        case MembersRemembered():
-            remembered, former = tuple(change.remembered), tuple(change.former)
-            return replace(broker_set, remembered=remembered, former=former)
-        case MinimumTold():
-            return _with_minimum(broker_set, change)
-        case SetDoubted():
-            return _doubted(broker_set, change)
-        case _:
-            assert_never(change)
+    return _EVOLVE[type(change)](broker_set, change)
 
 
 def _with_applied(broker_set: BrokerSet | None, change: BrokerIdApplied) -> BrokerSet:
@@ -259,7 +253,7 @@ def _doubted(broker_set: BrokerSet, change: SetDoubted) -> BrokerSet:
     )
 
 
-def _imported(change: BrokerSetImported) -> BrokerSet:
+def _imported(_before: BrokerSet | None, change: BrokerSetImported) -> BrokerSet:
     """Whatever stood there before was a tombstone or an earlier import: the decision saw to that."""
     replicas = tuple(
         Replica(one.broker_id, one.address, one.register_check_code, is_registered=True)
@@ -306,3 +300,55 @@ def _clean_again(replicas: tuple[Replica, ...], members: tuple[int, ...]) -> tup
     return tuple(
         replace(r, clean=True) if not r.clean and r.broker_id in members else r for r in replicas
     )
+
+
+def _with_positions(broker_set: BrokerSet, change: PositionsShown) -> BrokerSet:
+    return BrokerSet(
+        broker_set.cluster_name,
+        broker_set.broker_name,
+        broker_set.next_broker_id,
+        broker_set.replicas,
+        broker_set.master_broker_id,
+        broker_set.master_epoch,
+        broker_set.sync_state_set,
+        broker_set.sync_state_set_epoch,
+        broker_set.highest_epoch_seen,
+        broker_set.master_restarted,
+        broker_set.has_had_master,
+        broker_set.unclean_members,
+        broker_set.tombstone,
+        broker_set.at_risk,
+        broker_set.imported,
+        broker_set.remembered,
+        broker_set.former,
+        broker_set.minimums,
+        tuple(change.positions),
+        broker_set.uncertain,
+    )
+
+
+def _at_risk(broker_set: BrokerSet, _change: MasterAtRisk) -> BrokerSet:
+    return replace(broker_set, at_risk=True)
+
+
+def _with_memory(broker_set: BrokerSet, change: MembersRemembered) -> BrokerSet:
+    return replace(
+        broker_set, remembered=tuple(change.remembered), former=tuple(change.former)
+    )
+
+
+# Looked up by type: the fold comes by for each change of each record.
+_EVOLVE: Mapping[type[Change], Callable[[Any, Any], BrokerSet]] = {
+    SyncStateSetAltered: _with_altered,
+    BrokerRegistered: _with_registered,
+    MasterElected: _with_elected,
+    PositionsShown: _with_positions,
+    MasterCleared: _without_master,
+    MasterAtRisk: _at_risk,
+    BrokerIdApplied: _with_applied,
+    BrokersCleaned: _without_cleaned,
+    BrokerSetImported: _imported,
+    MembersRemembered: _with_memory,
+    MinimumTold: _with_minimum,
+    SetDoubted: _doubted,
+}

@@ -29,7 +29,7 @@ from events.envelope import COMMAND_ID_BYTES, DIGEST_BYTES
 from events.outcomes import LABEL_REPEAT, UNREADABLE_KIND, Outcome
 from processors import canonical, decide
 from processors.decide_refusals import SUCCESS_CODE, UNDECIDED, Decision, Refusal
-from processors.evolve import evolve
+from processors.evolve import evolve_all
 from processors.fold_repeats import FirstOutcome, RecentCommands
 from processors.fold_schemas import ActiveSchemas, Read
 from processors.state import SUPPORTED_RULES, ControllerState
@@ -188,8 +188,8 @@ class Folder:
             decision, first = Decision(read), None
             command_id, kind, broker_name, cause = NO_COMMAND_ID, UNREADABLE_KIND, None, ""
         labels, changes = decision.labels, decision.changes
-        for change in changes:
-            state = evolve(state, change)
+        if changes:
+            state = evolve_all(state, changes)
         accepted, refusal, code, is_final = _RESULTS[decision.refusal]
         kept = None
         if first is not None:
