@@ -343,9 +343,9 @@ class Checkers:
         """A replica that vouches for its log never cuts below what it knows to be confirmed, unless all of it is deleted elsewhere."""
         assert node.core is not None
         to_offset = effect.to_offset
-        anew = effect.reason == MASTER_BEGINS_LATER and node.disk.log_end <= self.ledger.gone_below
+        confirmed = node.disk.dispatched_offset  # behind it may lie what was never acknowledged, of an epoch that is over
+        anew = effect.reason == MASTER_BEGINS_LATER and confirmed <= self.ledger.gone_below
         self.world.count("slave.begins_anew", anew)
-        confirmed = node.disk.dispatched_offset
         self._confirmed_by[node.name] = min(to_offset, self._confirmed_by.get(node.name, 0))
         if node.disk.distrusted and node.disk.trusted_end is not None:
             self.holders.untrusted(node, max(to_offset, node.disk.trusted_end))
