@@ -51,8 +51,8 @@ class Introduction:
 
 @dataclass(frozen=True, slots=True)
 class LogPosition:
-    """`epoch`: the newest of the epoch file (-1: none), offsets in bytes of the commit log. `epoch_seen`: the highest that
-    was ever heard of, also by former lives; `set_epoch`: of a master's SyncStateSet. -1 each: not told."""
+    """`epoch`: the newest of the epoch file (-1: none), offsets in bytes of the commit log, the confirmed one at the end of a
+    record. `epoch_seen`: the highest that was ever heard of, also by former lives; `set_epoch`: of a master's SyncStateSet. -1 each: not told."""
 
     epoch: int
     max_offset: int

@@ -238,7 +238,8 @@ class BrokerNode:
         if core is None:
             return messages.LogPosition(self._epochs.newest_epoch, self.disk.log_end, self.disk.confirm_offset, self.disk.epoch_seen)
         set_epoch = core.set_epoch if core.is_master else -1
-        return messages.LogPosition(core.epochs.newest_epoch, core.log_end, core.confirm_offset, core.log.epoch_seen, set_epoch)
+        confirmed = min(core.confirm_offset, self.disk.dispatched_offset)
+        return messages.LogPosition(core.epochs.newest_epoch, core.log_end, confirmed, core.log.epoch_seen, set_epoch)
 
     def _tick(self) -> None:
         if self.shell is not None:

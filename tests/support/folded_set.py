@@ -1,6 +1,7 @@
 """A broker set of real replicas (store, run marker, HA links over sockets) whose controller is a real fold.
 
-Responsible for: carrying registrations, proposals and elections to the fold and what it decided back. Knows no rule.
+Responsible for: carrying registrations, with what was heard last of the start before, proposals and elections to the fold and
+what it decided back. Knows no rule.
 """
 
 from __future__ import annotations
@@ -27,7 +28,8 @@ IDENTITY = "brokerIdentity"
 class FoldedSet:
     """`decided`: every outcome of a proposal, as (effect, outcome); `told`: every broker event, as (broker id, kind, fields)."""
 
-    def __init__(self, root: Path, *ids: int) -> None:
+    def __init__(self, root: Path, *ids: int, **changes: object) -> None:
+        """`changes`: of the brokers' configuration."""
         self.root = root
         self.history = History()
         self.replicas: dict[int, LocalReplica] = {}
@@ -35,6 +37,8 @@ class FoldedSet:
         self.decided: list[tuple[ProposeSyncSet, Outcome]] = []
         self.told: list[tuple[int, str, dict[str, object]]] = []
         self._ha: dict[int, str] = {}
+        self._heard: dict[int, dict[str, int]] = {}
+        self._changes = changes
         for broker_id in ids:
             self.history.apply_id(broker_id)
 
@@ -45,22 +49,26 @@ class FoldedSet:
 
     def start(self, broker_id: int) -> LocalReplica:
         """A start of the process: what it says of itself goes into the log."""
-        config = broker_config(self.folder(broker_id), ["127.0.0.1:1"], min_in_sync_replicas=2)
+        config = broker_config(self.folder(broker_id), ["127.0.0.1:1"], **{"min_in_sync_replicas": 2} | self._changes)
         replica = LocalReplica(config)
         (self.folder(broker_id) / IDENTITY).write_text(f"c#b#{broker_id}", "ascii")
         core = replica.make(broker_id)
-        hooks = ReplicaHooks(self._no_matter, self._proposed(broker_id), lambda elect: None, lambda offset: None, self._reported(broker_id))
+        hooks = ReplicaHooks(
+            self._no_matter, self._proposed(broker_id), lambda elect: None, self._queues_follow(replica), self._reported(broker_id)
+        )
         self._ha[broker_id] = replica.run(core, hooks)
         self.replicas[broker_id] = replica
         position = replica.position()
         self.history.register(
             broker_id, replica.boot.incarnation, clean=replica.clean(), last_epoch=position.epoch, end_offset=position.max_offset,
-            min_in_sync=2,
+            min_in_sync=2, **self._heard.get(broker_id, {}),
         )  # fmt: skip
         self.publish()
         return replica
 
     async def stop(self, broker_id: int, *, orderly: bool = True) -> None:
+        last = self._seen(broker_id)
+        self._heard[broker_id] = {"heard_epoch": last.epoch, "heard_offset": min(last.confirm_offset, last.max_offset)}
         replica = self.replicas.pop(broker_id)
         assert replica.driver is not None
         await replica.driver.stop()
@@ -121,6 +129,12 @@ class FoldedSet:
             master, None if master is None else f"h{master}:1", ha_address or usual_ha_address("127.0.0.1:1"), now.master_epoch,
             now.sync_state_set, now.sync_state_set_epoch, {one.broker_id: "127.0.0.1:1" for one in now.replicas}, source="fold",
         )  # fmt: skip
+
+    def _queues_follow(self, replica: LocalReplica) -> Callable[[int], None]:
+        def confirmed(offset: int) -> None:
+            replica.store.dispatch_to(offset)
+
+        return confirmed
 
     def _proposed(self, broker_id: int) -> Callable[[ProposeSyncSet, str], object]:
         async def propose(effect: ProposeSyncSet, command_id: str) -> AlterResult:

@@ -351,6 +351,29 @@ async def test_a_restored_backup_is_noticed_by_the_master_and_copied_anew(
     assert not outcome.accepted and then.set.master_broker_id is None
 
 
+async def test_a_process_that_dies_within_a_record_it_is_sent_has_lost_nothing(tmp_path: Path) -> None:
+    """What is acknowledged and confirmed of it is cut at the next start: no word of it binds that one."""
+    among = FoldedSet(tmp_path, 1, 2, commit_log_file_bytes=1 << 22, ha_flow_control=True, ha_transfer_bytes_per_s=400_000)
+    among.start(1)
+    among.elect(asked_by=1)
+    among.start(2)
+    await until(lambda: among.history.set.sync_state_set == (1, 2), "both are members")
+    end = among.put(1, 10)
+    await confirmed(among, 2, end)
+    large = MessageFields("T", 0, b"x" * 3_000_000, b"", 1, HOST, HOST)
+    among.replicas[1].log_grew(among.replicas[1].store.put(large, 1).end_offset)
+    await confirmed(among, 2, end + 1)
+    assert among.replicas[2].store.log_end < among.replicas[1].store.log_end
+    assert among.history.alter((1,), *among.evidence()).accepted  # what is decided keeps what members showed
+    assert among.history.alter((1, 2), *among.evidence()).accepted
+    await among.stop(2, orderly=False)
+
+    back = among.start(2)
+    assert back.boot.clean and back.store.recovery.end_offset == end
+    assert among.history.set.sync_state_set == (1, 2) and among.history.set.replica(2).clean
+    await among.stop_all()
+
+
 async def test_a_master_that_comes_back_empty_but_for_its_identity_is_not_preferred(pair: FoldedSet) -> None:
     """Its disk was replaced, `brokerIdentity` put back, and its electionPriority is the better one (A2)."""
     end = pair.put(1, 10)
