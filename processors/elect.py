@@ -148,18 +148,24 @@ def _elect_first(
     """
     Before the first election nothing was acknowledged here: whoever is here and asks may have it.
 
-    `longest`: unless another one that reports has more, from before this set was known here.
+    `longest`: unless another one that reports has more, from before this set was known here. That may be missing
+    from an unclean start, and the replica leads only when it is told so (S5).
     """
     present = [c for c in candidates if _is_present(c)]
     asking = find(present, broker_id)
     if longest and asking is not None:
         best = min(present, key=by_length)
         if (best.epoch, best.max_offset) > (asking.epoch, asking.max_offset):
-            return _won(best, candidates, by_length, (best.broker_id,))
+            return _won(best, candidates, by_length, (best.broker_id,), _first_labels(best))
     for candidate in candidates:
         if candidate.broker_id == broker_id and _is_present(candidate):
-            return _won(candidate, candidates, None, (broker_id,), others="NOT_ASKING")
+            labels = _first_labels(candidate) if longest else ()
+            return _won(candidate, candidates, None, (broker_id,), labels, others="NOT_ASKING")
     return _nobody(candidates, "NOT_ASKING")
+
+
+def _first_labels(winner: Candidate) -> tuple[str, ...]:
+    return () if winner.replica.clean else (LABEL_AT_RISK,)
 
 
 def _elect_designated(
@@ -186,6 +192,8 @@ def _elect_designated(
         labels = (LABEL_DESIGNATED, LABEL_REMEMBERED)
         return _won(named, candidates, None, survivors, labels, others="NOT_DESIGNATED")
     if not broker_set.has_had_master:
+        if rules.first_takes_longest:
+            labels = (*_first_labels(named), *labels)
         return _won(named, candidates, None, (broker_id,), labels, others="NOT_DESIGNATED")
     waiting_is_over = nobody_comes_back(broker_set, candidates, remembers=rules.remembers) and (
         broker_id in broker_set.unclean_members or broker_id in broker_set.former

@@ -127,7 +127,8 @@ class FoldedSet:
         ha_address = None if master is None else self._ha.get(master)
         return RoleNotice(
             master, None if master is None else f"h{master}:1", ha_address or usual_ha_address("127.0.0.1:1"), now.master_epoch,
-            now.sync_state_set, now.sync_state_set_epoch, {one.broker_id: "127.0.0.1:1" for one in now.replicas}, source="fold",
+            now.sync_state_set, now.sync_state_set_epoch, {one.broker_id: "127.0.0.1:1" for one in now.replicas}, now.at_risk,
+            source="fold",
         )  # fmt: skip
 
     def _queues_follow(self, replica: LocalReplica) -> Callable[[int], None]:

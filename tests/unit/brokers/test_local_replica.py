@@ -351,6 +351,22 @@ async def test_a_restored_backup_is_noticed_by_the_master_and_copied_anew(
     assert not outcome.accepted and then.set.master_broker_id is None
 
 
+async def test_a_replica_that_lost_its_power_before_the_first_election_leads_at_risk(tmp_path: Path) -> None:
+    among = FoldedSet(tmp_path, 1)
+    among.start(1)
+    await among.stop(1, orderly=False)
+    marker = among.folder(1) / "runMarker"
+    marker.write_text(marker.read_text("ascii").replace(machine_boot_id(), "another"), "ascii")
+    replica = among.start(1)
+    assert not replica.boot.clean
+    outcome = among.elect(asked_by=1)
+    assert outcome.labels == ("AT_RISK",)
+    core = replica.core
+    assert core is not None
+    await until(lambda: core.is_master, "it leads")
+    await among.stop_all()
+
+
 async def test_a_process_that_dies_within_a_record_it_is_sent_has_lost_nothing(tmp_path: Path) -> None:
     """What is acknowledged and confirmed of it is cut at the next start: no word of it binds that one."""
     among = FoldedSet(tmp_path, 1, 2, commit_log_file_bytes=1 << 22, ha_flow_control=True, ha_transfer_bytes_per_s=400_000)

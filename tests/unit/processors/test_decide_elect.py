@@ -79,6 +79,22 @@ def test_row_7_nobody_electable_for_a_broker_that_asks_changes_nothing():
 # --- the edge cases ------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("designate", [False, True])
+def test_a_first_election_of_an_unclean_start_says_that_it_is_at_risk(designate):
+    """Else the replica vetoes its promotion, lives, and so stays the master who does not lead for ever."""
+    history = with_replicas(1, 2)
+    history.register(1, "u1", clean=False)
+    outcome = history.elect(1, seen(1, incarnation="u1"), designate=designate)
+    assert outcome.accepted and "AT_RISK" in outcome.labels
+    assert history.set.master_broker_id == 1 and history.set.at_risk
+
+
+def test_a_first_election_of_an_unclean_start_is_no_other_than_before_under_rules_2():
+    history = with_replicas(1, rules=2)
+    history.register(1, "u1", clean=False)
+    assert history.elect(1, seen(1, incarnation="u1")).labels == ()
+
+
 def test_defect_6_a_first_election_by_an_id_that_is_not_registered_is_refused():
     history = with_replicas(1)
     assert history.elect(9).code == 2010
