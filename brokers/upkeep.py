@@ -48,9 +48,7 @@ class Upkeep:
         while True:
             await asyncio.sleep(period_ms / 1000)
             try:
-                job = self._tables.offsets_job()
-                if job is not None:
-                    await asyncio.to_thread(job)
+                await self._tables.offsets_saved()
                 if self._tables.kept.unsaved:
                     await asyncio.to_thread(self._tables.kept.save)
             except OSError as error:

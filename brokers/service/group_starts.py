@@ -3,8 +3,9 @@
 A stock client asks 14 when it begins to read a queue. Answered 22, with CONSUME_FROM_LAST_OFFSET it begins at the queue's
 end; it commits some seconds later. A master that dies within the last copy of that first commit leaves a successor which
 knows nothing of the group: answered 22 once more, the client would skip all that it has not read. Answered 0 it would read
-everything that ever was. So the first answer is remembered: where the queues ended then, or began, is on the members before
-22 or 0 is answered, and a later master without an offset answers that place. It costs messages read twice, and skips none.
+everything that ever was. So the first answer is remembered: where the queues ended then, or began, is on the disks of this
+broker and of the members before 22 or 0 is answered, since all of them may die at once, and a later master without an offset
+answers that place. It costs messages read twice, and skips none.
 
 A group may also commit without a question before, as tools do: its first offset of a queue is told to the members likewise.
 
@@ -18,6 +19,7 @@ table, who is master.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 
 from brokers.remoting.codes import RequestCode
 from brokers.remoting.command import RemotingCommand
@@ -59,7 +61,9 @@ class GroupStarts:
         return noted
 
     async def held(self, group: str, topic: str) -> bool:
-        """Until the members know its first offset, or where it began, a bounded time: it is answered all the same."""
+        """Until this disk and the members have its first offset, or where it began, a bounded time: it is answered all the same."""
+        with suppress(OSError):  # told in the log; a disk without room keeps no group from reading
+            await self._tables.offsets_saved()
         return await self._held.until_held(lambda ask, epoch: self._push(ask, group, topic, epoch))
 
     async def _push(self, ask: Ask, group: str, topic: str, epoch: int) -> bool:
@@ -67,11 +71,13 @@ class GroupStarts:
         answer = await ask(RemotingCommand.request(RequestCode.REGENT_PUSH_STARTS, {"regentMasterEpoch": str(epoch)}, body))
         return answer.code in HELD
 
-    def take_push(self, table: ConsumerOffsets, master_epoch: int) -> bool:
-        """A slave remembers what its master does; False when that mastership is over, or this broker's own is."""
+    async def take_push(self, table: ConsumerOffsets, master_epoch: int) -> bool:
+        """A slave remembers what its master does, on its disk; False when that mastership is over, or this broker's own is.
+        OSError."""
         if self._roles.role == "MASTER" or master_epoch < self._roles.current.master_epoch:
             return False
         self._tables.offsets.take_new(table)
+        await self._tables.offsets_saved()
         return True
 
     def _asks_for_the_end(self, group: str, topic: str) -> bool:

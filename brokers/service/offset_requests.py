@@ -54,12 +54,12 @@ class OffsetRequests:
             return request.reply(ResponseCode.SYSTEM_ERROR, remark=str(error))
         return request.reply(ext={LINE: offsets.line, UP_TO: str(piece.up_to), MORE: str(piece.more).lower()}, body=piece.body)
 
-    def take_starts(self, _connection: Connection, request: RemotingCommand) -> RemotingCommand:
-        """19014, from the master: this replica remembers where a group began to read."""
+    async def take_starts(self, _connection: Connection, request: RemotingCommand) -> RemotingCommand:
+        """19014, from the master: success means that where a group began to read is on this replica's disk."""
         try:
             table = ConsumerOffsets.from_wire(fastjson.loads(request.body, fastjson.TABLE_BYTES_MAX))
-            taken = self._starts.take_push(table, number(request.ext, "regentMasterEpoch"))
-        except (BadField, ValueError) as error:
+            taken = await self._starts.take_push(table, number(request.ext, "regentMasterEpoch"))
+        except (BadField, ValueError, OSError) as error:
             return request.reply(ResponseCode.SYSTEM_ERROR, remark=str(error))
         if not taken:
             return request.reply(ResponseCode.SERVICE_NOT_AVAILABLE, remark="this replica follows a newer master, or leads")

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import logging
 import secrets
-import threading
-from collections.abc import Callable
 from pathlib import Path
 
 from brokers.log.json_files import CONSUMER_OFFSET_FILE, SUBSCRIPTION_GROUP_FILE, TOPICS_FILE, JsonFile
@@ -28,19 +26,18 @@ class TableFiles:
 
     def __init__(self, store_dir: Path) -> None:
         folder = store_dir / "config"
-        self._offsets_lock = threading.Lock()
-        self._offsets_taken = self._offsets_saved = 0
         topics, groups = JsonFile(folder / TOPICS_FILE), JsonFile(folder / SUBSCRIPTION_GROUP_FILE)
-        self._offsets_file = JsonFile(folder / CONSUMER_OFFSET_FILE)
+        offsets = JsonFile(folder / CONSUMER_OFFSET_FILE)
         self.topics = topics.decoded(TopicTable.from_wire) or TopicTable()
-        self.offsets = self._offsets_file.decoded(ConsumerOffsets.from_wire) or ConsumerOffsets()
+        self.offsets = offsets.decoded(ConsumerOffsets.from_wire) or ConsumerOffsets()
         self.offsets.line = secrets.token_hex(8)
         self.groups = groups.decoded(SubscriptionGroups.from_wire) or SubscriptionGroups()
         self.topics_file = TableWriter(topics, lambda: self.topics.text().stored())
         self.groups_file = TableWriter(groups, lambda: self.groups.text())
+        self.offsets_file = TableWriter(offsets, self._offsets_text)
         self.kept = KeptFiles(folder)
         self.left_out = LeftOutEntries(_log.error)
-        for file, table in ((topics, self.topics), (self._offsets_file, self.offsets), (groups, self.groups)):
+        for file, table in ((topics, self.topics), (offsets, self.offsets), (groups, self.groups)):
             self.left_out.note(file.path.name, "file", table.left_out)
 
     def save_late(self) -> None:
@@ -52,7 +49,7 @@ class TableFiles:
     async def close(self) -> None:
         """Everything is on the disk. What could not be written raises its first error, when all else is written."""
         refused: Exception | None = None
-        for close in (self.topics_file.close, self.groups_file.close, self._save_offsets_late, self._save_kept_late):
+        for close in (self.topics_file.close, self.groups_file.close, self._close_offsets, self._save_kept_late):
             try:
                 await close()
             except Exception as error:  # one table that cannot be written costs no other
@@ -60,36 +57,21 @@ class TableFiles:
         if refused is not None:
             raise refused
 
-    async def _save_offsets_late(self) -> None:
-        self.save_offsets()
+    async def _close_offsets(self) -> None:
+        if self.offsets.dirty:
+            self.offsets_file.save_soon()
+        await self.offsets_file.close()
 
     async def _save_kept_late(self) -> None:
         self.kept.save()
 
-    def save_offsets(self) -> bool:
-        """Write the consumer offsets when they changed; False when there was nothing to write."""
-        job = self.offsets_job()
-        if job is not None:
-            job()
-        return job is not None
+    async def offsets_saved(self) -> None:
+        """Offsets and beginnings as they are now are durable when this returns; OSError when the disk refused."""
+        if self.offsets.dirty:
+            await self.offsets_file.save()
+        else:
+            await self.offsets_file.until_saved()
 
-    def offsets_job(self) -> Callable[[], None] | None:
-        """What writes the consumer offsets of this moment, to be called on any thread (OSError); None when none changed."""
-        if not self.offsets.dirty:
-            return None
-        self.offsets.dirty = False
-        self._offsets_taken += 1
-        number, document = self._offsets_taken, self.offsets.text()
-
-        def run() -> None:
-            with self._offsets_lock:
-                if number < self._offsets_saved:  # a later job was faster
-                    return
-                try:
-                    self._offsets_file.save(document)
-                except OSError:
-                    self.offsets.dirty = True
-                    raise
-                self._offsets_saved = number
-
-        return run
+    def _offsets_text(self) -> bytes:
+        self.offsets.dirty = False  # what changes from now on is the next write's
+        return self.offsets.text()

@@ -1,11 +1,14 @@
 """A consumer never jumps to the end because its first offset was lost with a master."""
 
+import errno
+import shutil
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
 
+from brokers.log.json_files import JsonFile
 from brokers.remoting import fastjson
 from brokers.remoting.command import RemotingCommand
 from brokers.service.topics import TopicConfig
@@ -53,6 +56,34 @@ async def test_a_group_whose_first_commit_was_lost_goes_on_where_it_began(tmp_pa
         slave.lead(2)  # the master dies before the next copy
         answer = await slave.ask(ASKS)
         assert (answer.code, answer.ext) == (0, {"offset": "3"})
+
+
+async def test_who_dies_with_all_members_at_once_finds_on_any_disk_where_a_group_began(tmp_path: Path) -> None:
+    async with a_set(tmp_path, old=True) as (master, slave):
+        await master.ask(heartbeat())
+        assert (await master.ask(ASKS)).code == 22
+        for name in ("m", "s"):  # as a kill leaves them, long before the next write of all offsets
+            (tmp_path / "killed" / name / "config").mkdir(parents=True)
+            shutil.copy(tmp_path / name / "config" / "consumerOffset.json", tmp_path / "killed" / name / "config")
+    for name in ("m", "s"):
+        async with Desk(tmp_path / "killed" / name) as again:
+            make_old(again)
+            again.tables.topics.put([TopicConfig("T", 4, 4)], 5)
+            again.lead(2)
+            answer = await again.ask(ASKS)
+            assert (answer.code, answer.ext) == (0, {"offset": "3"})
+
+
+async def test_a_disk_that_refuses_keeps_no_group_from_beginning(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with a_set(tmp_path, old=True) as (master, _):
+        await master.ask(heartbeat())
+
+        def full(*_: object) -> None:
+            raise OSError(errno.ENOSPC, "planted")
+
+        with monkeypatch.context() as patched:
+            patched.setattr(JsonFile, "save", full)
+            assert (await master.ask(ASKS)).code == 22
 
 
 async def test_a_group_that_began_a_young_topic_at_zero_does_so_at_the_next_master(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """The JSON files of folder `config`."""
 
+import asyncio
 import errno
 import threading
 from pathlib import Path
@@ -13,14 +14,14 @@ from brokers.service.table_files import TableFiles
 from brokers.service.topics import TopicConfig
 
 
-def test_tables_are_found_again(tmp_path: Path) -> None:
+async def test_tables_are_found_again(tmp_path: Path) -> None:
     files = TableFiles(tmp_path)
     files.topics.put([TopicConfig("T", 4, 4)], 5)
     files.groups.ensure("g", 5)
     files.offsets.commit("g", "T", 0, 7, 5)
     files.topics_file.save_now()
     files.groups_file.save_now()
-    assert files.save_offsets() and not files.save_offsets()
+    await files.offsets_saved()
     again = TableFiles(tmp_path)
     assert again.topics.get("T") == TopicConfig("T", 4, 4) and again.topics.version == files.topics.version
     assert again.groups.get("g") is not None and again.offsets.query("g", "T", 0) == 7
@@ -42,10 +43,10 @@ def test_java_files_with_unquoted_keys_are_read(tmp_path: Path) -> None:
     assert TableFiles(tmp_path).offsets.query("g", "T", 1) == 7
 
 
-def test_what_is_written_is_plain_json(tmp_path: Path) -> None:
+async def test_what_is_written_is_plain_json(tmp_path: Path) -> None:
     files = TableFiles(tmp_path)
     files.offsets.commit("g", "T", 0, 7, 5)
-    files.save_offsets()
+    await files.offsets_saved()
     read = fastjson.loads((tmp_path / "config" / "consumerOffset.json").read_bytes())
     assert isinstance(read, dict) and read["offsetTable"] == {"T@g": {"0": 7}}
 
@@ -81,20 +82,47 @@ async def test_what_a_full_disk_put_off_is_written_later_and_at_the_end(tmp_path
     assert TableFiles(tmp_path).groups.get("g") is not None and not files.groups_file.unsaved
 
 
-def test_offsets_are_written_as_they_were_when_the_job_was_taken(tmp_path: Path) -> None:
-    files = TableFiles(tmp_path)
-    assert files.offsets_job() is None
+async def test_offsets_are_durable_as_they_are_when_somebody_asks_also_while_older_ones_are_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files, begun, go_on = TableFiles(tmp_path), threading.Event(), threading.Event()
+    await files.offsets_saved()
+    assert not files.offsets_file.unsaved and not list(tmp_path.rglob("consumerOffset.json"))  # nothing changed
+    save = JsonFile.save
+
+    def slow(file: JsonFile, document: bytes) -> None:
+        begun.set()
+        go_on.wait(60)
+        save(file, document)
+
+    monkeypatch.setattr(JsonFile, "save", slow)
     files.offsets.commit("g", "T", 0, 7, 5)
-    job = files.offsets_job()
-    assert job is not None
+    first = asyncio.ensure_future(files.offsets_saved())
+    await asyncio.to_thread(begun.wait, 60)
+    under_way = asyncio.ensure_future(files.offsets_saved())
     files.offsets.commit("g", "T", 0, 8, 6)
-    writer = threading.Thread(target=job)
-    writer.start()
-    writer.join()
-    assert TableFiles(tmp_path).offsets.query("g", "T", 0) == 7 and files.offsets.dirty
-    assert files.save_offsets() and TableFiles(tmp_path).offsets.query("g", "T", 0) == 8
-    job()  # a thread that was late does not bring older offsets back
-    assert TableFiles(tmp_path).offsets.query("g", "T", 0) == 8
+    second = asyncio.ensure_future(files.offsets_saved())
+    await asyncio.sleep(0.05)
+    assert not first.done() and not under_way.done() and not second.done()
+    go_on.set()
+    await asyncio.gather(first, under_way, second)
+    assert TableFiles(tmp_path).offsets.query("g", "T", 0) == 8 and not files.offsets.dirty
+
+
+async def test_offsets_that_the_disk_refused_are_written_later(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    files = TableFiles(tmp_path)
+    files.offsets.commit("g", "T", 0, 7, 5)
+
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "planted")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(JsonFile, "save", full)
+        for _ in range(2):
+            with pytest.raises(OSError, match="planted"):
+                await files.offsets_saved()
+    await files.offsets_saved()
+    assert TableFiles(tmp_path).offsets.query("g", "T", 0) == 7
 
 
 def test_what_an_older_release_stored_and_is_not_valid_is_left_out_and_named(tmp_path: Path) -> None:
