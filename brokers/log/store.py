@@ -310,7 +310,9 @@ class MessageStore:
                 with full_disk_told("the checkpoint cannot be written"):
                     if ends is not None:
                         self._ends.write(Remembered(flushed, ends))
-                    self._replace_checkpoint(Checkpoint(stored_ms, stored_ms, 0, flushed, self.confirm_offset))
+                    # At the end of a record: acknowledgements end within, and a start cuts a record that came in part.
+                    confirmed = min(self.confirm_offset, self.dispatched_offset)
+                    self._replace_checkpoint(Checkpoint(stored_ms, stored_ms, 0, flushed, confirmed))
 
     def _replace_checkpoint(self, checkpoint: Checkpoint) -> None:
         """OSError: the old one stays, which is never wrong but before a cut."""

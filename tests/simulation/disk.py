@@ -252,7 +252,8 @@ class SimulatedDisk:
         def durable(flushed: int) -> None:
             self.queues.synced(entries)
             if cuts == self._cuts:
-                self._replace_checkpoint(Checkpoint(stored_ms, stored_ms, 0, min(flushed, dispatched), self.confirm_offset))
+                confirmed = min(self.confirm_offset, self.dispatched_offset)
+                self._replace_checkpoint(Checkpoint(stored_ms, stored_ms, 0, min(flushed, dispatched), confirmed))
 
         return self.begin_sync(durable)
 

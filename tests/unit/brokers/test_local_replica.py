@@ -367,8 +367,9 @@ async def test_a_replica_that_lost_its_power_before_the_first_election_leads_at_
     await among.stop_all()
 
 
-async def test_a_process_that_dies_within_a_record_it_is_sent_has_lost_nothing(tmp_path: Path) -> None:
-    """What is acknowledged and confirmed of it is cut at the next start: no word of it binds that one."""
+@pytest.mark.parametrize("orderly", [True, False])
+async def test_a_process_that_ends_within_a_record_it_is_sent_has_lost_nothing(tmp_path: Path, orderly: bool) -> None:
+    """What is acknowledged and confirmed of it is cut at the next start: neither checkpoint nor heartbeats bind that one."""
     among = FoldedSet(tmp_path, 1, 2, commit_log_file_bytes=1 << 22, ha_flow_control=True, ha_transfer_bytes_per_s=400_000)
     among.start(1)
     among.elect(asked_by=1)
@@ -382,7 +383,8 @@ async def test_a_process_that_dies_within_a_record_it_is_sent_has_lost_nothing(t
     assert among.replicas[2].store.log_end < among.replicas[1].store.log_end
     assert among.history.alter((1,), *among.evidence()).accepted  # what is decided keeps what members showed
     assert among.history.alter((1, 2), *among.evidence()).accepted
-    await among.stop(2, orderly=False)
+    among.replicas[2].store.checkpoint()
+    await among.stop(2, orderly=orderly)
 
     back = among.start(2)
     assert back.boot.clean and back.store.recovery.end_offset == end
