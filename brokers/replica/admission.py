@@ -48,6 +48,11 @@ class Admission:
         home = self._at_home.get(broker_id)
         return f"replica {broker_id} links from {home}, not from {host}" if home and host else None
 
+    def gives_way(self, first: MasterLink, peer: str) -> bool:
+        """Whether a link from another host makes room at once for one of the same id from its own: it never was that replica's."""
+        home = self._at_home.get(-1 if first.peer_id is None else first.peer_id, "")
+        return home != "" and _host(peer) == home and _host(first.peer) not in ("", home)
+
     def facts(
         self, links: Iterable[MasterLink], counted: Callable[[MasterLink], int], members: Collection[int], now_ms: int
     ) -> dict[int, SlaveFacts]:

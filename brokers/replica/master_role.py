@@ -79,7 +79,8 @@ class MasterRole:
         peer = self.links[link_id].peer
         refusal = self._admission.refusal(slave.broker_id, peer, self.sync.union)
         others = [key for key, one in self.links.items() if one.peer_id == slave.broker_id and key != link_id]
-        if any(keeps_its_place(self.links[key], now_ms, self._config.ha_heartbeat_ms) for key in others):
+        staying = [one for key in others if not self._admission.gives_way(one := self.links[key], peer)]
+        if any(keeps_its_place(one, now_ms, self._config.ha_heartbeat_ms) for one in staying):
             refusal = refusal or f"replica {slave.broker_id} has a link that lives"
         refusal = refusal or no_room(self.links.values(), slave.broker_id, self.sync.union, self._config.links_max)
         if refusal is not None:

@@ -77,6 +77,15 @@ def test_a_replica_that_was_cleaned_is_parted_with_and_a_member_is_not() -> None
     assert list(role.links) == [7]
 
 
+def test_a_link_from_elsewhere_that_was_first_after_a_promotion_gives_way_to_the_replica_at_once() -> None:
+    role = master(told())
+    shake(role, 7, 2, "10.0.0.9:5000")  # nobody was seen at home yet: it may be behind an address translation
+    role.link_data(7, SlaveAck(100).encode(), 10)
+    assert fx.SendBytes in kinds(shake(role, 8, 2, "10.0.0.2:5000", 20))
+    assert list(role.links) == [8]
+    assert fx.CloseLink in kinds(shake(role, 9, 2, "10.0.0.9:5001", 30)) and list(role.links) == [8]
+
+
 def test_a_stranger_does_not_push_out_a_link_that_lives_nor_acknowledge_in_its_name() -> None:
     role = master(Admission())
     shake(role, 7, 2, "127.0.0.1:5000")
