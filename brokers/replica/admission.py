@@ -14,6 +14,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 
 from brokers.ha.master_link import MasterLink
 from brokers.ha.sync_set import SlaveFacts
+from brokers.remoting.addresses import host_of
 
 ALIVE_HEARTBEATS = 1.5
 """A link that spoke within this many heartbeats is not pushed out by another one under the same id."""
@@ -31,7 +32,7 @@ class Admission:
         """Ids and addresses the controller told; empty: it does not tell (a Java controller)."""
         if registered:
             self.registered = dict(registered)
-            self._at_home = {one: host for one, host in self._at_home.items() if host == _host(self.registered.get(one, ""))}
+            self._at_home = {one: host for one, host in self._at_home.items() if host == host_of(self.registered.get(one, ""))}
 
     def is_known(self, broker_id: int, members: Collection[int]) -> bool:
         """Registered, or in the set, or nobody tells who is registered."""
@@ -41,8 +42,8 @@ class Admission:
         """Why no handshake under this id is answered to that address ("host:port", empty: not known); None when it is."""
         if not self.is_known(broker_id, members):
             return f"no replica {broker_id} is registered in this set"
-        host = _host(peer)
-        if host and host == _host(self.registered.get(broker_id, "")):
+        host = host_of(peer)
+        if host and host == host_of(self.registered.get(broker_id, "")):
             self._at_home[broker_id] = host
             return None
         home = self._at_home.get(broker_id)
@@ -51,7 +52,7 @@ class Admission:
     def gives_way(self, first: MasterLink, peer: str) -> bool:
         """Whether a link from another host makes room at once for one of the same id from its own: it never was that replica's."""
         home = self._at_home.get(-1 if first.peer_id is None else first.peer_id, "")
-        return home != "" and _host(peer) == home and _host(first.peer) not in ("", home)
+        return home != "" and host_of(peer) == home and host_of(first.peer) not in ("", home)
 
     def facts(
         self, links: Iterable[MasterLink], counted: Callable[[MasterLink], int], members: Collection[int], now_ms: int
@@ -69,7 +70,7 @@ class Admission:
 def has_to_go(links: Mapping[int, MasterLink], links_max: int) -> int | None:
     """Which link makes room for a new one; None while there is room. Only those that have not shaken hands yet: of the host
     with most of them the oldest, so that whoever opens links and says nothing shuts out no replica, which speaks at once."""
-    silent = {key: _host(one.peer) for key, one in links.items() if one.peer_id is None}
+    silent = {key: host_of(one.peer) for key, one in links.items() if one.peer_id is None}
     if len(silent) < links_max:
         return None
     counted = Counter(silent.values())
@@ -85,7 +86,3 @@ def no_room(links: Iterable[MasterLink], broker_id: int, members: Collection[int
 def keeps_its_place(first: MasterLink, now_ms: int, heartbeat_ms: int) -> bool:
     """Whether a link under the id of another one, which acknowledges and speaks, has to wait until that one is silent."""
     return first.acked is not None and first.silent_ms(now_ms=now_ms) < ALIVE_HEARTBEATS * heartbeat_ms
-
-
-def _host(address: str) -> str:
-    return address.rpartition(":")[0].strip("[]")

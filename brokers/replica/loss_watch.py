@@ -19,36 +19,38 @@ WHY_ACKNOWLEDGED = "below_its_acknowledgement"
 
 
 class LossWatch:
-    """Offsets are physical, in bytes. Lives as long as the mastership."""
+    """Offsets are physical, in bytes. Lives as long as the mastership. What a link from one `host` acknowledged binds nobody
+    who links from another one: a stranger's word must not make a replica one that lost data."""
 
     def __init__(self) -> None:
-        self._acked: dict[int, int] = {}
-        self.in_doubt: dict[int, tuple[int, str]] = {}
-        """Replicas whose acknowledgements count for nothing until `settled`: below which bound, and why it is one."""
+        self._acked: dict[tuple[int, str], int] = {}
+        self.in_doubt: dict[int, tuple[int, str, str]] = {}
+        """Replicas whose acknowledgements count for nothing until `settled`: below which bound, why it is one, and their host."""
 
-    def link_ended(self, broker_id: int, acked: int | None) -> None:
+    def link_ended(self, broker_id: int, acked: int | None, host: str = "") -> None:
         """The last word of its link."""
-        if acked is None or (broker_id not in self._acked and len(self._acked) >= REPLICAS_MAX):
+        key = (broker_id, host)
+        if acked is None or (key not in self._acked and len(self._acked) >= REPLICAS_MAX):
             return
-        self._acked[broker_id] = max(acked, self._acked.get(broker_id, 0))
+        self._acked[key] = max(acked, self._acked.get(key, 0))
 
-    def claims(self, broker_id: int, offset: int, confirmed: int, log_min: int) -> list[Effect]:
+    def claims(self, broker_id: int, offset: int, confirmed: int, log_min: int, host: str = "") -> list[Effect]:
         """The log of a slave that links ends at `offset`. `confirmed`: it held everything below as a member; 0: it is none.
         Below `log_min` nobody has to hold anything any more: who fell behind that has emptied its log."""
-        acked = self._acked.get(broker_id, 0)
+        acked = self._acked.get((broker_id, host), 0)
         bound, why = (confirmed, WHY_CONFIRMED) if confirmed >= acked else (acked, WHY_ACKNOWLEDGED)
         self.in_doubt.pop(broker_id, None)
         if offset >= bound or bound <= log_min:
             return []
-        self.in_doubt[broker_id] = (bound, why)
+        self.in_doubt[broker_id] = (bound, why, host)
         return [FindRecord(broker_id, offset, bound)]
 
     def settled(self, broker_id: int, offset: int, found: bool, epoch: int) -> list[Effect]:
         """The answer to FindRecord; empty when nothing is lost. `epoch`: of the last byte below `offset`, -1 without one."""
-        bound, why = self.in_doubt.pop(broker_id, (0, ""))
+        bound, why, host = self.in_doubt.pop(broker_id, (0, "", ""))
         if not found or offset >= bound:
             return []
-        self._acked[broker_id] = offset  # from now on it copies anew; the next loss is told again
+        self._acked[broker_id, host] = offset  # from now on it copies anew; the next loss is told again
         fields = {
             "lost_broker_id": broker_id, "claimed_epoch": epoch, "claimed_offset": offset, "acknowledged_offset": bound,
             "why": why,

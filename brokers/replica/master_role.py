@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator
 from brokers.ha.frames import ProtocolError
 from brokers.ha.master_link import MasterLink, SlaveIntroduced
 from brokers.ha.sync_set import SlaveFacts, SyncSet, count_mode_candidate
+from brokers.remoting.addresses import host_of
 from brokers.replica.admission import Admission, keeps_its_place, no_room
 from brokers.replica.alter_codes import CODE_ACCEPTED, CODES_DEFINITE, CODES_OF_STATE, CODES_OUTDATED, refuses_for_good
 from brokers.replica.config import ReplicaConfig
@@ -104,7 +105,7 @@ class MasterRole:
             return []
         is_holder = self._mode.all_ack and broker_id in self.sync.confirmed
         confirmed = self._log.confirm_offset if is_holder else 0
-        return self._losses.claims(broker_id, offset, confirmed, self._log.min_offset)
+        return self._losses.claims(broker_id, offset, confirmed, self._log.min_offset, host_of(link.peer))
 
     def record_found(self, broker_id: int, offset: int, found: bool, now_ms: int) -> list[Effect]:
         """Answer to FindRecord."""
@@ -147,7 +148,7 @@ class MasterRole:
         if link is None or link.peer_id is None:
             return []
         self._progress.link_ended(link.peer_id)
-        self._losses.link_ended(link.peer_id, link.acked)
+        self._losses.link_ended(link.peer_id, link.acked, host_of(link.peer))
         down = {"peer_broker_id": link.peer_id, "direction": "inbound", "reason": reason}
         return [ReportEvent("HaLinkDown", down)]
 

@@ -86,6 +86,19 @@ def test_a_link_from_elsewhere_that_was_first_after_a_promotion_gives_way_to_the
     assert fx.CloseLink in kinds(shake(role, 9, 2, "10.0.0.9:5001", 30)) and list(role.links) == [8]
 
 
+def test_what_a_stranger_acknowledged_in_its_name_makes_no_replica_one_that_lost_data() -> None:
+    role = master(told(), members=(1, 3))
+    shake(role, 7, 2, "10.0.0.9:5000")
+    role.link_data(7, SlaveAck(100).encode(), 10)
+    role.link_closed(7, "it has said enough", 20)
+    shake(role, 8, 2, "10.0.0.2:5000", 30)
+    assert fx.FindRecord not in kinds(role.link_data(8, SlaveAck(60).encode(), 40))
+    role.link_data(8, SlaveAck(100).encode(), 50)
+    role.link_closed(8, "its disk goes back in time", 60)
+    shake(role, 9, 2, "10.0.0.2:5000", 70)
+    assert fx.FindRecord in kinds(role.link_data(9, SlaveAck(60).encode(), 80))
+
+
 def test_a_stranger_does_not_push_out_a_link_that_lives_nor_acknowledge_in_its_name() -> None:
     role = master(Admission())
     shake(role, 7, 2, "127.0.0.1:5000")
