@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 from brokers.log.checkpoint import replace_file
 from brokers.log.consume_queues import ConsumeQueues
+from brokers.log.queue_entries import SLOT_MAX
 
 QUEUE_ENDS_NAME = "queueEnds"
 FILE_BYTES_MAX = 256 << 20
@@ -23,6 +24,8 @@ FILE_BYTES_MAX = 256 << 20
 # fewer do, for it grows with them.
 CHECKPOINTS_BETWEEN = 10
 QUEUES_AT_ONCE = 2000
+# A consumer's word for more messages than this in one queue is none.
+COMMITTED_MAX = 10**12
 
 _HEAD = b"queueEnds 1 "
 _log = logging.getLogger(__name__)
@@ -79,13 +82,14 @@ def lacks_from(queues: ConsumeQueues, ends: Mapping[Key, QueueEnd], log_min: int
 
 class QueueEnds:
     """`floors`: ends that are higher than what the files of their queues say. `remembered` None: no file, or none that can be
-    believed."""
+    believed. `unsaved`: what was noted is not in the file yet."""
 
     def __init__(self, root: Path) -> None:
         self._path = root / QUEUE_ENDS_NAME
         self.remembered = self._read()
         self.floors: dict[Key, int] = {}
         self._left = 0  # checkpoints until the next that writes
+        self._noted = self._taken = self._saved = 0
 
     def _read(self) -> Remembered | None:
         try:
@@ -122,6 +126,36 @@ class QueueEnds:
             if queue is None or queue.max_offset >= slot:
                 del self.floors[key]
 
+    @property
+    def unsaved(self) -> bool:
+        return self._saved < self._noted
+
+    def note(self, queues: ConsumeQueues, told: Mapping[Key, int]) -> None:
+        """Another replica knows these ends: none of these queues goes on in front of it. The next checkpoint writes them."""
+        for key, slot in told.items():
+            queue = queues.get_or_create(*key) if slot <= SLOT_MAX else None
+            if queue is None or max(queue.max_offset, self.floors.get(key, 0)) >= slot:
+                continue
+            if queue.is_bare():
+                queue.begin_at(slot)
+            else:
+                self.floors[key] = slot
+            self._noted += 1
+
+    def note_committed(self, queues: ConsumeQueues, committed: Mapping[Key, int]) -> None:
+        """Consumers have read up to there. Where the log has messages of a queue these say where it goes on; of the others
+        consumers know what nobody else may know."""
+        bare = lambda key: (queue := queues.get(*key)) is None or queue.is_bare()  # noqa: E731
+        self.note(queues, {key: slot for key, slot in committed.items() if 0 < slot <= COMMITTED_MAX and bare(key)})
+
+    def without_messages(self, queues: ConsumeQueues, log_min: int) -> Remembered:
+        """What a log that begins at `log_min` does not say: where queues go on of which it has no message."""
+        ends = {key: QueueEnd(queue.max_offset, -1) for key, queue in queues if queue.max_offset and queue.last_physical < log_min}
+        for key, slot in self.floors.items():
+            if key not in ends or ends[key].slot < slot:
+                ends[key] = QueueEnd(slot, -1)
+        return Remembered(log_min, ends)
+
     def hold(self, queues: ConsumeQueues) -> None:
         """The log is emptied and copied anew, maybe from a place behind what these queues have."""
         for key, queue in queues:
@@ -130,8 +164,9 @@ class QueueEnds:
     def taken(self, queues: ConsumeQueues, *, at_once: bool) -> dict[Key, QueueEnd] | None:
         """What a checkpoint that begins now should write; None: not this time. `at_once`: the last one of a life."""
         self._left -= 1
-        if not at_once and self._left > 0:
+        if not at_once and self._left > 0 and not self.unsaved:
             return None
+        self._taken = self._noted
         self._left = CHECKPOINTS_BETWEEN + len(queues) // QUEUES_AT_ONCE
         ends = {key: QueueEnd(queue.max_offset, queue.last_physical) for key, queue in queues if queue.max_offset}
         for key, slot in self.floors.items():
@@ -144,3 +179,4 @@ class QueueEnds:
         if remembered != self.remembered:
             replace_file(self._path, encode(remembered))
             self.remembered = remembered
+        self._saved = self._taken

@@ -90,19 +90,19 @@ class MessageStore:
         self._checkpoint_lock = threading.Lock()  # a checkpoint job beside a cut
         self._cuts = 0
         self._checkpoint = read_checkpoint(self._checkpoint_path)
-        self._ends = QueueEnds(self.root)
+        self.ends = QueueEnds(self.root)
         self.recovery: RecoveryReport = recover(
             self.log, self.queues, self.dispatcher, self._checkpoint, abnormal=self._abort.is_set(), same_boot=same_boot,
-            ends=self._ends.ends,
+            ends=self.ends.ends,
         )  # fmt: skip
-        self._ends.settle(self.queues)
+        self.ends.settle(self.queues)
         self.confirm_offset = self.recovery.confirm_offset
         self._queued_end = max(self.queues.last_physical() + 1, self.confirm_offset)  # no entry points at or beyond it
         sizes, sound = (self.config.index_slots, self.config.index_entries_max), not self.recovery.abnormal
         self.index = open_index(self.root, self.log, *sizes, sound=sound) if self.config.message_index else None
         self.dispatcher.index = self.index
         self._memory_bytes = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") * MEMORY_PERCENT // 100
-        self._appender = Appender(self.log, self.queues, self.dispatcher, self._ends.floors)
+        self._appender = Appender(self.log, self.queues, self.dispatcher, self.ends.floors)
         self.spare.run(self._abort.set)
 
     # -- what is there
@@ -172,7 +172,7 @@ class MessageStore:
         Call on becoming master. Costs what is not dispatched, never what grows with the number of queues.
         LogError when the log does not end with a complete record.
         """
-        self._ends.place(self.queues)
+        self.ends.place(self.queues)
         self._appender.rebuild_queue_offsets()
 
     # -- writing as slave
@@ -204,7 +204,7 @@ class MessageStore:
         if self.index is not None:
             self.index.cut(to_offset)
         if to_offset <= self.log.min_offset:
-            self._ends.hold(self.queues)
+            self.ends.hold(self.queues)
         self.log.truncate(to_offset)
         if to_offset < queued_end:  # a promotion cuts behind them: it must not cost what grows with the number of queues
             cut_queues(self.log, self.queues, to_offset)
@@ -277,14 +277,14 @@ class MessageStore:
     @property
     def remembered_offset(self) -> int:
         """Messages in front of it may go: where their queues go on is known without them."""
-        return min(self._ends.offset, self.dispatched_offset)
+        return min(self.ends.offset, self.dispatched_offset)
 
     def checkpoint_job(self, *, last: bool = False) -> Callable[[], None]:
         """What makes log and queues durable and records it. Taken on the store's thread, to be called on any. `last`: nothing
         follows, so that all ends of queues are written however many there are."""
         dispatched, stored_ms, cuts = self.dispatched_offset, self.dispatcher.last_store_ms, self._cuts
         files, folders = self.queues.take_unsynced()
-        ends = self._ends.taken(self.queues, at_once=last)
+        ends = self.ends.taken(self.queues, at_once=last)
 
         def run() -> None:
             try:
@@ -309,7 +309,7 @@ class MessageStore:
             if cuts == self._cuts:
                 with full_disk_told("the checkpoint cannot be written"):
                     if ends is not None:
-                        self._ends.write(Remembered(flushed, ends))
+                        self.ends.write(Remembered(flushed, ends))
                     # At the end of a record: acknowledgements end within, and a start cuts a record that came in part.
                     confirmed = min(self.confirm_offset, self.dispatched_offset)
                     self._replace_checkpoint(Checkpoint(stored_ms, stored_ms, 0, flushed, confirmed))

@@ -44,7 +44,7 @@ class ClientService:
         self, store: MessageStore, shared: SharedTables, roles: RoleView, clock: Clock, forwarder: Forwarder,
         make_sends: Callable[..., SendService], routes_changed: Callable[[], None], repairs: Repairs | None = None,
     ) -> None:  # fmt: skip
-        tables, changes = shared.files, shared.topics
+        tables, changes, self._ends = shared.files, shared.topics, shared.ends
         self._store, self._tables, self._roles, self._clock = store, tables, roles, clock
         self._forwarder, self._changes, self._routes_changed = forwarder, changes, routes_changed
         self._follower = QueueFollower(store, self._queues_grew, lambda: roles.serving)
@@ -83,6 +83,7 @@ class ClientService:
             RequestCode.GET_ALL_TOPIC_CONFIG: self._topics.dump_topics,
             RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG: self._topics.dump_groups,
             RequestCode.GET_ALL_CONSUMER_OFFSET: self._offsets.dump,
+            RequestCode.REGENT_QUEUE_ENDS: self._ends.dump,
             RequestCode.REGENT_PUSH_TOPICS: self._forwarder.of_replicas(self._topics.take_over),
             RequestCode.REGENT_PUSH_STARTS: self._forwarder.of_replicas(self._offsets.take_starts),
             RequestCode.REGENT_PUSH_GROUPS: self._forwarder.of_replicas(self._topics.take_groups),
@@ -117,11 +118,16 @@ class ClientService:
     def mastership_begins(self, master_epoch: int) -> None:
         """Before the role view says so: queues go on behind all of the log, the table knows every topic of it."""
         self._follower.catch_up()
+        self._store.ends.note_committed(self._store.queues, self._read_up_to())
         self._store.rebuild_queue_offsets()
         self._changes.mastership_begins()
         self.pulls.mastership_begins()
         self._tables.offsets.mastership_began()
         self._tables.topics.mastership_began(master_epoch, self._clock.wall_ms())
+
+    def _read_up_to(self) -> dict[tuple[str, int], int]:
+        has_queue = self._tables.topics.has_queue
+        return {key: offset for key, offset in self._tables.offsets.furthest().items() if has_queue(*key)}
 
     def mastership_over(self) -> None:
         self.pulls.mastership_over()

@@ -1,6 +1,6 @@
 """A slave copies its master's tables: topics, offsets, groups, what is kept for Java (`broker-wire-and-storage.md` 2.11).
 
-Responsible for: asking 21, 43, 201, 45, 402, 61 and 60 every few seconds and at once after a change of master; offsets of a
+Responsible for: asking 21, 43, 201, 19015, 45, 402, 61 and 60 every few seconds and at once after a change of master; offsets of a
 master of our own kind much more often, and only what changed. Refuses to know: what the tables are for.
 """
 
@@ -18,6 +18,7 @@ from brokers.remoting.command import RemotingCommand
 from brokers.remoting.connection import RemotingError
 from brokers.service.offset_copy import OffsetCopy
 from brokers.service.offsets import ConsumerOffsets
+from brokers.service.queue_end_copy import QueueEndCopy
 from brokers.service.role_view import RoleView
 from brokers.service.subscription_groups import SubscriptionGroups
 from brokers.service.table_files import TableFiles
@@ -34,7 +35,11 @@ _log = logging.getLogger(__name__)
 
 
 class NotCopied(Exception):
-    """The master did not give a table; the text says why."""
+    """The master did not give a table; the text says why. `unknown`: it knows no such table."""
+
+    def __init__(self, why: str, *, unknown: bool = False) -> None:
+        super().__init__(why)
+        self.unknown = unknown
 
 
 class MetadataSync:
@@ -43,11 +48,12 @@ class MetadataSync:
     def __init__(
         self, tables: TableFiles, roles: RoleView, client: RemotingClient, period_ms: int,
         take_over_topics: Callable[[TopicTable, int], bool], take_over_groups: Callable[[SubscriptionGroups, int], None],
+        ends: QueueEndCopy,
     ) -> None:  # fmt: skip
         self._tables, self._roles, self._client = tables, roles, client
         self._period_ms = period_ms
         self._take_over_topics, self._take_over_groups = take_over_topics, take_over_groups
-        self._offset_copy = OffsetCopy()
+        self._ends, self._offset_copy = ends, OffsetCopy()
         self._copying_offsets = asyncio.Lock()
 
     async def run(self) -> None:
@@ -87,11 +93,14 @@ class MetadataSync:
                 self._topics(await self._text(code, here.stored(), master, epoch), epoch)
             elif code == RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG:
                 self._groups(await self._text(code, self._tables.groups.text(), master, epoch), epoch)
+            elif code == RequestCode.REGENT_QUEUE_ENDS:
+                await self._ends.take_over(await self._text(code, self._ends.text, master, epoch), epoch)
             else:
                 self._tables.kept.take_over(code, (await self._asked(code, {}, master, epoch)).body)
         except NotCopied as refusal:
-            # What is kept for Java an older master may not have.
-            return f"table {code}: {refusal}" if code in _OWN or not self._still_follows(epoch) else None
+            # What is kept for Java an older master may not have; where queues go on a Java master does not tell.
+            spared = refusal.unknown if code == RequestCode.REGENT_QUEUE_ENDS else code not in _OWN
+            return None if spared and self._still_follows(epoch) else f"table {code}: {refusal}"
         except (RemotingError, ValueError, OSError) as error:
             _log.info("copying table %d from %s: %s", code, master, error)
             return f"table {code}: {error}"
@@ -103,7 +112,8 @@ class MetadataSync:
         if not self._still_follows(epoch):
             raise NotCopied(f"it follows nobody in epoch {epoch}")
         if answer.code != ResponseCode.SUCCESS:
-            raise NotCopied(answer.remark or f"code {answer.code}")
+            unknown = answer.code == ResponseCode.REQUEST_CODE_NOT_SUPPORTED
+            raise NotCopied(answer.remark or f"code {answer.code}", unknown=unknown)
         return answer
 
     def _still_follows(self, epoch: int) -> bool:
@@ -148,7 +158,10 @@ class MetadataSync:
 
 
 # What this broker serves from.
-_OWN = (RequestCode.GET_ALL_TOPIC_CONFIG, RequestCode.GET_ALL_CONSUMER_OFFSET, RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG)
+_OWN = (
+    RequestCode.GET_ALL_TOPIC_CONFIG, RequestCode.GET_ALL_CONSUMER_OFFSET, RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG,
+    RequestCode.REGENT_QUEUE_ENDS,
+)  # fmt: skip
 _PAGE = {
     RequestCode.GET_ALL_TOPIC_CONFIG: {"topicSeq": "0", "maxTopicNum": "2147483647"},
     RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG: {"groupSeq": "0", "maxGroupNum": "2147483647"},

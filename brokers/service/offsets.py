@@ -133,6 +133,16 @@ class ConsumerOffsets:
         queues = self._table.get(topic + SEPARATOR + group)
         return None if queues is None else queues.get(queue_id)
 
+    def furthest(self) -> dict[tuple[str, int], int]:
+        """(topic, queue id) -> the highest offset that a group has there."""
+        found: dict[tuple[str, int], int] = {}
+        for name, queues in self._table.items():
+            topic = name.partition(SEPARATOR)[0]
+            for queue_id, offset in queues.items():
+                if offset > found.get((topic, queue_id), 0):
+                    found[topic, queue_id] = offset
+        return found
+
     def remove_topic(self, topic: str) -> None:
         for key in [key for key in (*self._table, *self._starts) if key.partition(SEPARATOR)[0] == topic]:
             self._begun_here.difference_update([(key, queue) for queue in self._starts.get(key, {})])

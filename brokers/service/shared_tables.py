@@ -7,30 +7,34 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 
+from brokers.log.store import MessageStore
 from brokers.remoting.client import RemotingClient
 from brokers.service.clock import Clock
 from brokers.service.group_changes import GroupChanges
 from brokers.service.held_by_members import HeldByMembers
 from brokers.service.joiner_tables import JoinerTables
 from brokers.service.metadata_sync import MetadataSync
+from brokers.service.queue_end_copy import QueueEndCopy
 from brokers.service.role_view import RoleView
 from brokers.service.table_files import TableFiles
 from brokers.service.topic_changes import TopicChanges
 
 
 class SharedTables:
-    """`held`: what members are told; `topics`, `groups`: changes; `sync`: a slave's copying; `joiners`: who may join the
+    """`held`: what members are told; `topics`, `groups`: changes; `sync`: a slave's copying; `ends`: where queues go
+    on that the log does not know; `joiners`: who may join the
     set. For `members` see HeldByMembers, for `register` TopicChanges, for `addresses` JoinerTables."""
 
     def __init__(
-        self, files: TableFiles, roles: RoleView, client: RemotingClient, clock: Clock, members: Callable[[], dict[int, str]],
+        self, store: MessageStore, files: TableFiles, roles: RoleView, client: RemotingClient, clock: Clock, members: Callable[[], dict[int, str]],
         register: Callable[[], Awaitable[object]], addresses: Callable[[], Mapping[int, str]], *, auto_create: bool, period_ms: int,
     ) -> None:  # fmt: skip
         self.files = files
         self.held = HeldByMembers(roles, client, clock, members)
         self.topics = TopicChanges(files, roles, self.held, clock, register, auto_create)
         self.groups = GroupChanges(files, roles, self.held, clock)
-        self.sync = MetadataSync(files, roles, client, period_ms, self.topics.take_over, self.groups.take_over)
+        self.ends = QueueEndCopy(store, roles)
+        self.sync = MetadataSync(files, roles, client, period_ms, self.topics.take_over, self.groups.take_over, self.ends)
         self.joiners = JoinerTables(roles, self.held, client, clock, addresses)
 
     async def copy_whole(self, master: str, epoch: int) -> str | None:
@@ -39,4 +43,4 @@ class SharedTables:
         refusal = await self.sync.copy_from(master, epoch)
         await self.files.topics_file.until_saved()
         await self.files.groups_file.until_saved()
-        return refusal
+        return refusal or await self.ends.saved()

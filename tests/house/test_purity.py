@@ -53,7 +53,7 @@ SHELLS: dict[str, tuple[str, ...]] = {
     ),
     "service to clients, in the broker's loop": (
         "brokers/service/client_requests.py", "brokers/service/client_service.py", "brokers/service/clock.py", "brokers/service/cold_reads.py",
-        "brokers/service/forward.py", "brokers/service/metadata_sync.py", "brokers/service/role_view.py",
+        "brokers/service/forward.py", "brokers/service/metadata_sync.py", "brokers/service/queue_end_copy.py", "brokers/service/role_view.py",
         "brokers/service/held_by_members.py", "brokers/service/joiner_tables.py", "brokers/service/repair.py", "brokers/service/send.py", "brokers/service/topic_changes.py",
     ),
 }

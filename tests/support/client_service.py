@@ -44,8 +44,8 @@ class Desk:
         self.members: dict[int, str] = {}
         self.registrations = 0
         self.shared = SharedTables(
-            self.tables, self.roles, self.client, self.clock, lambda: self.members, self._register, lambda: self.members, auto_create=True,
-            period_ms=20,
+            self.store, self.tables, self.roles, self.client, self.clock, lambda: self.members, self._register,
+            lambda: self.members, auto_create=True, period_ms=20,
         )  # fmt: skip
         self.changes = self.shared.topics
         self.confirm_at_once, self.refusal, self.leads = True, None, True

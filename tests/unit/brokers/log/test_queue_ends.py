@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from brokers.log.queue_ends import (
-    CHECKPOINTS_BETWEEN, QUEUE_ENDS_NAME, QueueEnd, QueueEnds, Remembered, decode, encode, lacks_from,
+    CHECKPOINTS_BETWEEN, COMMITTED_MAX, QUEUE_ENDS_NAME, QueueEnd, QueueEnds, Remembered, decode, encode, lacks_from,
 )  # fmt: skip
 from tests.unit.brokers.log.log_samples import fill, open_queues
 
@@ -70,3 +70,37 @@ def test_it_is_not_written_with_every_checkpoint(tmp_path: Path) -> None:
 def test_a_file_that_makes_no_sense_is_told(tmp_path: Path, there: bytes, caplog: pytest.LogCaptureFixture) -> None:
     (tmp_path / QUEUE_ENDS_NAME).write_bytes(there)
     assert QueueEnds(tmp_path).ends is None and "is damaged" in caplog.text
+
+
+def test_ends_that_another_replica_tells_are_a_floor_and_are_written_with_the_next_checkpoint(tmp_path: Path) -> None:
+    queues = open_queues(tmp_path / "queues")
+    fill(queues, range(3))
+    ends = QueueEnds(tmp_path)
+    assert ends.taken(queues, at_once=False) is not None and not ends.unsaved
+    ends.note(queues, {("T", 0): 2, ("T", 1): 5, ("../x", 0): 1, ("T", 2): 1 << 62})
+    assert ends.unsaved and ends.without_messages(queues, 0).ends == {("T", 1): (5, -1)}
+    ends.note(queues, {("T", 0): 9})
+    assert ends.floors == {("T", 0): 9} and ends.without_messages(queues, 0).ends[("T", 0)] == (9, -1)
+    taken = ends.taken(queues, at_once=False)
+    assert taken == {("T", 0): (9, 200), ("T", 1): (5, -1)}
+    ends.write(Remembered(300, taken))
+    assert not ends.unsaved
+    ends.note(queues, {("T", 0): 9, ("T", 1): 4})
+    assert not ends.unsaved
+
+
+def test_what_consumers_have_read_counts_where_the_log_has_no_message_of_a_queue(tmp_path: Path) -> None:
+    queues = open_queues(tmp_path / "queues")
+    fill(queues, range(3))
+    ends = QueueEnds(tmp_path)
+    ends.note_committed(queues, {("T", 0): 77, ("T", 1): 5, ("T", 2): COMMITTED_MAX + 1, ("T", 3): 0})
+    assert {key: queue.max_offset for key, queue in queues} == {("T", 0): 3, ("T", 1): 5} and ends.floors == {}
+
+
+def test_of_queues_with_messages_the_log_tells(tmp_path: Path) -> None:
+    queues = open_queues(tmp_path / "queues")
+    fill(queues, range(12))
+    fill(queues, range(2), queue_id=1)
+    ends = QueueEnds(tmp_path)
+    assert ends.without_messages(queues, 100).ends == {}
+    assert ends.without_messages(queues, 101) == (101, {("T", 1): (2, -1)})

@@ -17,7 +17,7 @@ from tests.support.brokers import send_request
 from tests.support.client_service import Desk
 
 HOST = host_bytes("127.0.0.1", 1)
-SERVED = {12, 33, 19011, 10, 310, 320, 11, 361, 14, 15, 29, 30, 31, 32, 34, 35, 38, 46, 41, 42, 17, 18, 215, 200, 21, 201, 43, 19010, 19013, 19014, 45, 402, 60, 61}
+SERVED = {12, 33, 19011, 10, 310, 320, 11, 361, 14, 15, 29, 30, 31, 32, 34, 35, 38, 46, 41, 42, 17, 18, 215, 200, 21, 201, 43, 19010, 19013, 19014, 19015, 45, 402, 60, 61}
 
 
 async def test_every_code_of_the_client_service_has_a_handler_and_others_are_unsupported(tmp_path: Path) -> None:

@@ -61,7 +61,7 @@ async def test_topics_that_are_the_same_already_are_not_decoded_again(tmp_path: 
         slave.follow(master.address)
         taken: list[TopicTable] = []
         take = lambda table, epoch: taken.append(table) or slave.changes.take_over(table, epoch)  # noqa: E731
-        sync = MetadataSync(slave.tables, slave.roles, slave.client, 20, take, slave.shared.groups.take_over)
+        sync = MetadataSync(slave.tables, slave.roles, slave.client, 20, take, slave.shared.groups.take_over, slave.shared.ends)
         for rounds in (1, 1, 2):
             if rounds == 2:
                 master.tables.topics.put([TopicConfig("T")], 9)
