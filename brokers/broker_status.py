@@ -49,6 +49,7 @@ def read_status(
         write_refusal=replica.write_refusal(),
         store_refusal=store.writable(),
         **_counted(service, forwarder, reporter, repairs),
+        start_passed_over=len(store.recovery.damaged),
         topics=topics,
         started_ms=started_ms,
     )
@@ -57,6 +58,7 @@ def read_status(
 def _counted(service: ClientService, forwarder: Forwarder, reporter: EventReporter, repairs: Repairs) -> dict[str, int]:
     return {
         "records_damaged": repairs.damaged, "records_refused": repairs.refused, "records_repaired": repairs.repaired,
+        "slots_taken": repairs.taken,
         "waiting_sends": service.sends.waiting, "held_pulls": service.pulls.held.count, "forwarded": forwarder.forwarded,
         "events_reported": reporter.reported, "events_dropped": reporter.dropped,
     }  # fmt: skip

@@ -13,7 +13,7 @@ from brokers.config import BrokerConfig
 from brokers.index_upkeep import IndexUpkeep
 from brokers.log.store import MessageStore
 from brokers.scrubber import Scrubber
-from brokers.service.repair import RETRY_MS, Repairs
+from brokers.service.repair import FOUND_BY_DISPATCH, RETRY_MS, Repairs
 
 TRIES_MAX = 24
 HIDDEN_EVERY_S = 1.0
@@ -40,5 +40,5 @@ async def tell_what_is_hidden(store: MessageStore, repairs: Repairs) -> None:
     hidden = store.dispatcher.hidden
     while True:
         while hidden:
-            repairs.wanted(hidden.popleft(), "dispatch")
+            repairs.wanted(hidden.popleft(), FOUND_BY_DISPATCH)
         await asyncio.sleep(HIDDEN_EVERY_S)

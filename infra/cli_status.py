@@ -60,7 +60,10 @@ def render(view: Mapping[str, Any]) -> list[str]:
 def _store_lines(name: str, status: Mapping[str, Any]) -> list[str]:
     lines = [f"{name} takes no messages: {status['store_refusal']}"] if status.get("store_refusal") else []
     damaged = status.get("records_damaged")
-    return [*lines, f"{name} holds {damaged} damaged messages that no other replica could replace yet"] if damaged else lines
+    lines += [f"{name} holds {damaged} damaged messages that no other replica could replace yet"] if damaged else []
+    taken, passed = status.get("slots_taken"), status.get("start_passed_over")
+    lines += [f"{name} has {taken} messages that no queue shows: others have their places, 'regent doctor' says more"] if taken else []
+    return [*lines, f"{name} passed over {passed} damaged records at its start"] if passed else lines
 
 
 def _set_lines(name: str, one: Mapping[str, Any]) -> list[str]:

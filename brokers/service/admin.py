@@ -24,7 +24,8 @@ OPEN_END = 2**63 - 1
 class BrokerStatus:
     """One moment of a broker. Offsets in bytes of the log; `role_id` is 0 for the master, else the broker id.
     `write_refusal`: why the replica takes no send now, `store_refusal`: why its disk takes no bytes; `records_damaged` are
-    those known now, the other two count since the start."""
+    those known now, the other two count since the start. `slots_taken`: messages that
+    no queue shows, for others have their slots; `start_passed_over`: damaged records that the last start found."""
 
     ready: bool
     cluster_name: str
@@ -53,6 +54,8 @@ class BrokerStatus:
     records_damaged: int
     records_refused: int
     records_repaired: int
+    slots_taken: int
+    start_passed_over: int
     waiting_sends: int
     held_pulls: int
     forwarded: int

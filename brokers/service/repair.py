@@ -29,6 +29,8 @@ CALL_TIMEOUT_MS = 3_000
 RETRY_MS = 5_000
 WAIT_MS = 1_000
 BAD_MAX = 10_000
+# Of messages whose places in their queues others have.
+FOUND_BY_DISPATCH = "dispatch"
 HEAD_BYTES = 8
 SEARCH_WINDOW_BYTES = 256 * 1024
 
@@ -47,7 +49,7 @@ class Repairs:
         self._store, self._client, self._sources, self._report, self._clock = store, client, sources, report, clock
         self._bad: dict[Key, int] = {}  # each message known to be damaged -> when to try again
         self._running: dict[Key, asyncio.Task[bool]] = {}
-        self.refused = self.repaired = 0
+        self.refused = self.repaired = self.taken = 0
 
     @property
     def damaged(self) -> int:
@@ -81,6 +83,7 @@ class Repairs:
         place = bad.place
         self._bad[_key(place)] = 0
         self.refused += 1
+        self.taken += found_by == FOUND_BY_DISPATCH
         _log.error("message at %d (%d bytes) is damaged and not served: %s", place.offset, place.size, bad.reason)
         queue_id = -1 if place.queue_id is None else place.queue_id
         topic = place.topic.decode("utf-8", "replace")

@@ -13,7 +13,7 @@ from infra import process_status
 from infra.cli_controller_state import notes_of
 from infra.cli_controller_upgrade import versions
 from infra.controller_admin import ControllerAdmin
-from infra.doctor import addresses
+from infra.doctor import addresses, stores
 from infra.doctor.findings import FAIL, OK, WARN, Finding
 from infra.problems import Problem
 
@@ -136,12 +136,12 @@ def sets(document: Document) -> list[Finding]:
 
 
 def brokers(document: Document) -> list[Finding]:
-    """Whether the brokers that are alive are reached at the addresses that clients and slaves are told."""
-    named = {}
+    """Whether the brokers that are alive are reached at the addresses that clients and slaves are told, and their stores."""
+    named, asked = {}, {}
     for name, one in document["sets"].items():
         for replica in one["replicas"]:
             if replica["alive"] and replica["address"]:
-                named[f"{name}/{replica['id']}"] = replica["address"]
+                named[f"{name}/{replica['id']}"] = asked[f"{name}/{replica['id']}"] = replica["address"]
                 if replica["ha_address"]:
                     named[f"{name}/{replica['id']} HA"] = replica["ha_address"]
-    return addresses.reached("brokers", named)
+    return [*addresses.reached("brokers", named), *stores.check(asked)]

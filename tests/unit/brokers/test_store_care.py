@@ -50,5 +50,5 @@ async def test_a_message_whose_place_another_one_has_is_told_and_counts_as_damag
         telling.cancel()
         ((kind, fields),) = pair.events
         assert (kind, fields["offset"], fields["found_by"]) == ("RecordRefused", place, "dispatch")
-        assert pair.repairs.damaged == 1 and bodies(store) == [b"%d" % number for number in range(COUNT)]
+        assert pair.repairs.damaged == pair.repairs.taken == 1 and bodies(store) == [b"%d" % number for number in range(COUNT)]
         assert store.put(message(), NOW_MS).queue_offset == COUNT

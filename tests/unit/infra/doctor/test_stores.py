@@ -1,0 +1,39 @@
+"""The doctor tells what brokers know of damage in their stores."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from infra.doctor import stores
+from infra.doctor.findings import FAIL, OK, WARN
+from tests.support import remoting_thread
+from tests.support.brokers import free_port
+
+SOUND = {"kind": "broker", "records_damaged": 0, "slots_taken": 0, "start_passed_over": 0}
+
+
+@pytest.mark.parametrize(
+    ("field", "verdict", "text"),
+    [
+        ("records_damaged", WARN, "a/1 holds 3 damaged message(s)"), ("start_passed_over", WARN, "a/1's last start passed over 3 damaged"),
+        ("slots_taken", FAIL, "a/1 has 3 message(s) that no queue shows"),
+    ],
+)  # fmt: skip
+def test_each_kind_of_damage_is_a_finding_with_a_way_out(field: str, verdict: str, text: str) -> None:
+    (one,) = stores.told_by("a/1", {**SOUND, field: 3})
+    assert one.verdict == verdict and one.text.startswith(text) and one.way_out
+
+
+def test_sound_stores_are_told_as_such_and_those_of_an_older_release_too() -> None:
+    assert stores.told_by("a/1", SOUND) == stores.told_by("a/1", {"records_damaged": 0}) == []
+
+
+def test_a_broker_is_asked_and_one_that_is_silent_says_nothing() -> None:
+    gone = f"127.0.0.1:{free_port()}"
+    assert stores.check({"a/1": gone}) == []
+    answer = lambda _, request: request.reply(body=json.dumps(SOUND).encode())  # noqa: E731
+    with remoting_thread.serving(answer) as address:
+        (found,) = stores.check({"a/1": address, "a/2": gone})
+    assert found.verdict == OK and found.text == "1 broker(s) know of no damage in their stores"
