@@ -121,7 +121,7 @@ class SlaveLink:
         self._led_epoch, self._patient = led_epoch, patient
         self._known = EpochHistory()  # the master's entries, as far as it told
         self._decoder = MasterFrameDecoder()
-        self._cut_to = self._acked = -1
+        self._cut_to = self._acked = self._confirm_told = -1
         self.last_read_ms = self.last_write_ms = now_ms
         self.flow = FlowMeter()
 
@@ -222,8 +222,15 @@ class SlaveLink:
             events += self._append(frame)
         elif self.epochs or frame.offset <= 0:
             events += self._learn(self.epochs.advanced(self._known, self.end_offset))
+        self._confirm_told = frame.confirm_offset
         events.append(ConfirmHeard(max(0, min(frame.confirm_offset, self.end_offset))))
         return events
+
+    @property
+    def owed_end(self) -> int:
+        """Up to where a log holds all that its Regent master confirmed so far: what makes it fit for the set (S4)."""
+        told = max(self._confirm_told, self._known.newest_start)
+        return self.master_end if self._confirm_told < 0 else min(told, self.master_end)
 
     def _hear_label(self, frame: Transfer) -> None:
         """Take over an epoch the master began after its reply; refuse labels that contradict it."""

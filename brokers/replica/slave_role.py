@@ -259,11 +259,13 @@ class SlaveRole:
         return ReportEvent("HandshakeResult", fields)
 
     def _watch_progress(self) -> None:
-        """Caught up: this log holds all that the master's held at the handshake, so all that was
-        acknowledged before it; what is acknowledged later needs this replica once it is a member."""
+        """Caught up: this log holds all that was acknowledged before; what is acknowledged later needs this
+        replica once it is a member."""
         link = self._link
         if link is not None and link.state is SlaveState.TRANSFER and not self.caught_up:
-            self.caught_up, self._caught_up_end = link.end_offset >= link.master_end, link.master_end
+            # A master may have written much that it does not acknowledge (WAIT=false); it takes this one as a member before.
+            owed = link.master_end if self._wanted_epoch is None else link.owed_end
+            self.caught_up, self._caught_up_end = link.end_offset >= owed, owed
 
     # -- time -------------------------------------------------------------------------------------
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -302,6 +303,12 @@ def test_the_masters_own_standstill_is_nobodys_fault() -> None:
     assert confirm_of(world, 1) == 2 * RECORD_BYTES
 
 
+def deliver_until(world: World, condition: Callable[[], object]) -> None:
+    """One packet after the other."""
+    while not condition():
+        assert any(world._deliver(link_id) for link_id in list(world.pipes))
+
+
 # -- S5: unclean replicas -------------------------------------------------------------------------------
 
 
@@ -339,6 +346,51 @@ def test_an_unclean_replica_is_trusted_again_after_it_caught_up() -> None:
     assert len(logs(world)) == 1
     world.notify(2, 2, 2, (1, 2, 3))
     assert node.core.role is Role.MASTER
+
+
+def test_an_unclean_replica_that_is_taken_into_the_set_is_trusted_however_much_is_left_to_copy() -> None:
+    """What its master wrote and did not acknowledge may be much (WAIT=false). A member that vetoes its promotion and lives
+    would be the master who never leads."""
+    world = World(ReplicaConfig(batch_bytes=RECORD_BYTES, unacked_bytes_max=RECORD_BYTES))
+    for broker_id in (1, 2):
+        world.add(broker_id)
+    world.elect(1, 1, (1, 2))
+    world.write(1, 5)
+    world.crash(2)
+    world.write(1, 20)
+    world.nodes[2].log.data = world.nodes[2].log.data[: 3 * RECORD_BYTES]  # what the power took
+    world.restart(2, clean=False)
+    for broker_id in (1, 2):
+        world.notify(broker_id, 1, 1, (1,), set_epoch=11)
+    master, slave = world.nodes[1], world.nodes[2]
+    deliver_until(world, lambda: master.proposals)
+    assert master.proposals[-1].lost_members == (2,)
+    world.accept(1)
+    deliver_until(world, lambda: master.proposals[-1].members == (1, 2))
+    assert slave.core.log_end < master.core.log_end
+    world.accept(1)
+    world.crash(1)
+    world.notify(2, 2, 2, (2,), set_epoch=21)
+    assert slave.core.role is Role.MASTER
+
+
+def test_an_unclean_replica_is_not_trusted_before_it_has_all_that_was_there_when_its_master_began() -> None:
+    """A new master does not know yet how much of it is confirmed (S4)."""
+    world = World(ReplicaConfig(batch_bytes=RECORD_BYTES, unacked_bytes_max=RECORD_BYTES))
+    for broker_id in (1, 2, 3):
+        world.add(broker_id)
+    world.elect(1, 1, (1, 2, 3))
+    world.write(1, 10)
+    for broker_id in (1, 2):
+        world.crash(broker_id)
+    world.nodes[2].log.data = world.nodes[2].log.data[: 3 * RECORD_BYTES]
+    world.restart(2, clean=False)
+    for broker_id in (3, 2):
+        world.notify(broker_id, 3, 2, (3,))
+    slave, began = world.nodes[2], world.nodes[3].core.log_end
+    deliver_until(world, lambda: slave.core.clean)
+    assert slave.core.log_end >= began
+    assert slave.core.clean
 
 
 def test_bytes_without_an_epoch_history_are_not_trusted_and_copied_anew() -> None:

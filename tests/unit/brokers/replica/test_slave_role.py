@@ -132,8 +132,23 @@ def test_a_link_that_breaks_has_what_came_over_it_flushed() -> None:
     assert kinds(role.link_closed("reset", 1)) == []
 
 
-def test_it_has_not_caught_up_before_it_holds_what_the_master_held() -> None:
-    role = slave()
+@pytest.mark.parametrize(("confirmed", "epoch_start", "enough"), [(60, 0, 60), (60, 80, 80), (120, 0, 100)])
+def test_it_has_not_caught_up_before_it_holds_what_lets_it_into_the_set(confirmed: int, epoch_start: int, enough: int) -> None:
+    """What is confirmed, and all that was there when its master began; what was at the handshake is always enough."""
+    epochs = H((4, 0)) if epoch_start == 0 else H((3, 0), (4, epoch_start))
+    role, label = slave(), (epochs.entries[0].epoch, 0)
+    linked(role)
+    role.link_data(MasterHandshake(100, epochs).encode(), 1)
+    assert not role.caught_up
+    first = min(enough - 1, epoch_start or enough)
+    role.link_data(Transfer(0, *label, confirmed, b"x" * first).encode(), 2)
+    assert not role.caught_up
+    role.link_data(Transfer(first, *label, confirmed, b"x" * (enough - first)).encode(), 2)
+    assert role.caught_up
+
+
+def test_of_what_a_java_master_held_it_needs_all_to_have_caught_up() -> None:
+    role = slave(strict=False)
     linked(role)
     role.link_data(MasterHandshake(100, H((4, 0))).encode(), 1)
     role.link_data(Transfer(0, 4, 0, 60, b"x" * 99).encode(), 2)
