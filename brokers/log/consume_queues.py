@@ -6,6 +6,7 @@ Refuses to know: what an entry is, what the messages are.
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
@@ -13,10 +14,17 @@ from pathlib import Path
 
 from brokers.log.commit_log import LogError
 from brokers.log.consume_queue import ConsumeQueue
+from brokers.log.disk import sync_directory
+from brokers.log.errors import is_unreadable
 from brokers.log.open_files import OPEN_FILES_MAX, OpenFiles
 from brokers.log.queue_entries import ENTRY_BYTES
 
 FILE_BYTES_DEFAULT = 300_000 * ENTRY_BYTES
+
+# A folder with this behind its number holds files of a queue that could not be read.
+_ASIDE = ".unreadable"
+
+_log = logging.getLogger(__name__)
 
 _TOPIC_FOLDER = re.compile(r"[%|a-zA-Z0-9_-]{1,255}\Z")
 
@@ -36,7 +44,28 @@ class ConsumeQueues:
         for topic in sorted(self._directory.iterdir()):
             for queue in sorted(topic.iterdir()) if topic.is_dir() else ():
                 if queue.name.isascii() and queue.name.isdigit():
-                    self._queues[topic.name, int(queue.name)] = ConsumeQueue(queue, file_bytes, self._files)
+                    self._queues[topic.name, int(queue.name)] = self._opened(queue)
+
+    def _opened(self, folder: Path) -> ConsumeQueue:
+        try:
+            return ConsumeQueue(folder, self._file_bytes, self._files)
+        except OSError as error:
+            return self._anew(folder, error)
+
+    def _anew(self, folder: Path, error: OSError) -> ConsumeQueue:
+        """A queue that the disk cannot read is made again from the log: its files stay beside it, damaged sectors and all."""
+        if not is_unreadable(error):
+            raise error
+        aside, number = folder.with_name(folder.name + _ASIDE), 1
+        while aside.exists():
+            aside, number = folder.with_name(f"{folder.name}{_ASIDE}-{number}"), number + 1
+        _log.error("%s cannot be read: %s; it is made again from the log, its files are in %s", folder, error, aside.name)
+        self._files.forget(folder)
+        folder.rename(aside)
+        sync_directory(folder.parent)
+        queue = ConsumeQueue(folder, self._file_bytes, self._files)
+        queue.lacks_from = 0
+        return queue
 
     def get(self, topic: str, queue_id: int) -> ConsumeQueue | None:
         """The queue, or None when nothing was ever written to it."""
@@ -73,7 +102,10 @@ class ConsumeQueues:
     def keep_valid_below(self, physical_offset: int, ends: Mapping[tuple[str, int], tuple[int, int]] | None = None) -> None:
         """`ConsumeQueue.keep_valid_below` for all queues. `ends`: of each its durable end first, None where they are not known."""
         for key, queue in self._queues.items():
-            queue.keep_valid_below(physical_offset, None if ends is None else ends.get(key, (0, -1))[0])
+            try:
+                queue.keep_valid_below(physical_offset, None if ends is None else ends.get(key, (0, -1))[0])
+            except OSError as error:
+                self._queues[key] = self._anew(self._directory / key[0] / str(key[1]), error)
 
     def lacks_from(self) -> int | None:
         """Lowest `ConsumeQueue.lacks_from`."""

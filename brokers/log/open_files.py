@@ -10,6 +10,7 @@ import contextlib
 import os
 from collections import OrderedDict, deque
 from collections.abc import Callable
+from pathlib import Path
 
 from brokers.log.disk import passes, write_all
 from brokers.log.errors import DiskFull
@@ -85,6 +86,12 @@ class OpenFiles:
         self._dirty.discard(path)
         with contextlib.suppress(FileNotFoundError):
             os.unlink(path)
+
+    def forget(self, folder: Path) -> None:
+        """Closes the files of a folder, which will have another name; they await no sync any more."""
+        for path in [path for path in self._fds if Path(path).parent == folder]:
+            os.close(self._fds.pop(path))
+        self._dirty = {path for path in self._dirty if Path(path).parent != folder}
 
     def close(self) -> None:
         """Closes all files; syncs nothing."""

@@ -560,3 +560,32 @@ def test_a_damaged_file_of_ends_is_told_and_not_believed(tmp_path: Path, caplog:
     again = small_store(tmp_path)
     assert "queueEnds is damaged" in caplog.text
     assert again.queue_bounds("T", 0) == (5, 5)  # its own file still says so
+
+
+@pytest.mark.parametrize("clean", [True, False])
+def test_a_queue_that_the_disk_cannot_read_is_made_again_from_the_log(tmp_path: Path, clean: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = small_store(tmp_path)
+    for number in range(30):
+        for queue_id in (0, 1):
+            store.put(message(queue_id=queue_id, body=b"%d" % number), NOW_MS)
+    store.dispatch_to(store.log_end)
+    store.checkpoint()
+    trim(store.log, store.queues, store.log.file_starts[1], store.remembered_offset)()
+    bounds, whole, others = store.queue_bounds("T", 0), bodies(store), bodies(store, 1)
+    store.close(clean=clean)
+    folder = tmp_path / "consumequeue" / "T"
+    unreadable = {os.stat(path).st_ino for path in (folder / "0").iterdir()}
+    real = os.pread
+
+    def pread(fd: int, count: int, position: int) -> bytes:
+        if os.fstat(fd).st_ino in unreadable:
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        return real(fd, count, position)
+
+    monkeypatch.setattr(os, "pread", pread)
+    for _ in range(2):
+        store = small_store(tmp_path)
+        store.dispatch_to(store.log_end)
+        assert (store.queue_bounds("T", 0), bodies(store)) == (bounds, whole) and bodies(store, 1) == others
+        store.close()
+        assert sorted(path.name for path in folder.iterdir()) == ["0", "0.unreadable", "1"]
