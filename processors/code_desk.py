@@ -6,14 +6,15 @@ counts against the sender only where that replica has told its code here before.
 Responsible for: that memory, the doubt in one sentence, and how often a doubt is logged.
 Refuses to know: what the packet wants, and whether the rules would grant it.
 
-The memory is soft: it begins anew with this process, and the replica's next heartbeat fills it again.
+The memory is soft: it begins anew with this process, and the replica's next heartbeat fills it again. Until that has had time
+to come, who asks without a code from another host than the replica registered from is told to ask again.
 """
 
 from __future__ import annotations
 
 import hmac
 
-from brokers.remoting.addresses import host_of
+from brokers.remoting.addresses import host_of, is_number
 from brokers.remoting.codes import RequestCode, ResponseCode
 from brokers.remoting.command import RemotingCommand
 from processors import effects as fx
@@ -29,6 +30,8 @@ CHECK_CODE = "regentCheckCode"
 TOLD_MAX = 50_000
 TOLD_FOR_MS = 3_600_000
 """A replica that has told nothing for so long may come back without its code."""
+LEARNS_FOR_MS = 5_000
+"""From the first question on; brokers send a heartbeat each second."""
 NOTES_PER_SECOND, NOTES_BURST = 1, 10
 _SPEAKER = {
     RequestCode.CONTROLLER_ALTER_SYNC_STATE_SET: "masterBrokerId",
@@ -46,6 +49,7 @@ class CodeDesk:
         self._told: dict[tuple[str, int], tuple[str, int]] = {}
         """(set, broker id) -> (the code it told, when it last did), the one longest silent first."""
         self._rates = RateLimit()
+        self._began_ms: int | None = None
 
     def refused(self, waiter: Waiter) -> list[Effect] | None:
         """
@@ -59,7 +63,8 @@ class CodeDesk:
         if field is None or fields.flag("designateElect"):  # An operator names whom he wants, not who he is.
             return None
         name, broker_id = request.ext.get("brokerName", ""), fields.number(field, -1)
-        doubt = self.doubt(name, broker_id, request, host_of(request.ext.get(FORWARDED_FOR, waiter.peer)))
+        host = host_of(request.ext.get(FORWARDED_FOR, waiter.peer))
+        doubt = self.doubt(name, broker_id, request, host) or self._too_early(name, broker_id, request, host)
         if doubt is None:
             return None
         self._context.metrics.strange_requests += 1
@@ -71,6 +76,8 @@ class CodeDesk:
 
     def doubt(self, name: str, broker_id: int, request: RemotingCommand, host: str) -> str | None:
         """What speaks against that `request`, which came from `host`, is of that replica; None: nothing does."""
+        if self._began_ms is None:
+            self._began_ms = self._context.now_ms
         broker_set = self._context.state.live_set(name)
         replica = None if broker_set is None else broker_set.replica(broker_id)
         if broker_set is None or replica is None or not replica.register_check_code:
@@ -88,6 +95,18 @@ class CodeDesk:
             del self._told[key]
             return None
         return "tells no check code, and that broker has told its own"
+
+    def _too_early(self, name: str, broker_id: int, request: RemotingCommand, host: str) -> str | None:
+        """What speaks against a request without a code that comes before the replica could tell its own; it may be right later."""
+        broker_set = self._context.state.live_set(name)
+        replica = None if broker_set is None else broker_set.replica(broker_id)
+        if replica is None or not (replica.register_check_code and replica.is_registered) or request.ext.get(CHECK_CODE):
+            return None
+        home = host_of(replica.address)
+        is_late = self._began_ms is not None and self._context.now_ms >= self._began_ms + LEARNS_FOR_MS
+        if is_late or host in ("", home) or not is_number(home):  # which numbers a name stands for is not known here
+            return None
+        return "tells no check code, comes from another host, and this controller has only begun to listen"
 
     def _took_its_folder(self, broker_set: BrokerSet, replica: Replica, host: str) -> bool:
         """True when nobody is heard under that id and this comes from its own host: a Java broker that goes on there tells none."""

@@ -5,6 +5,8 @@ Responsible for: `host:port` both ways. Refuses to know: who listens there.
 
 from __future__ import annotations
 
+from ipaddress import ip_address
+
 
 def address_text(name: object) -> str:
     """Of a socket's name; as good as it goes for other kinds of sockets."""
@@ -14,6 +16,15 @@ def address_text(name: object) -> str:
 def host_of(address: str) -> str:
     """The host of "host:port" as it stands there, without brackets; empty when there is no port."""
     return address.rpartition(":")[0].strip("[]")
+
+
+def is_number(host: str) -> bool:
+    """Whether a host is an IP address, or nothing, and not a name."""
+    try:
+        ip_address(host.partition("%")[0])
+    except ValueError:
+        return host == ""
+    return True
 
 
 def split_address(address: str) -> tuple[str, int]:

@@ -11,9 +11,8 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections.abc import Callable, Iterable
-from ipaddress import ip_address
 
-from brokers.remoting.addresses import host_of
+from brokers.remoting.addresses import host_of, is_number
 
 NAMES_MAX = 1_000
 """Names beyond these are not looked up."""
@@ -39,7 +38,7 @@ class KnownHosts:
 
     async def look_up(self) -> None:
         """All names among the addresses; one that cannot be looked up now keeps the numbers it had."""
-        names = [name for name in dict.fromkeys(self._hosts()) if not _is_number(name)][:NAMES_MAX]
+        names = [name for name in dict.fromkeys(self._hosts()) if not is_number(name)][:NAMES_MAX]
         found = await asyncio.gather(*map(_numbers_of, names))
         self._numbers = {name: numbers or self._numbers.get(name, frozenset()) for name, numbers in zip(names, found, strict=True)}
 
@@ -62,11 +61,3 @@ async def _numbers_of(name: str) -> frozenset[str]:
 def _plain(host: str) -> str:
     """An IPv4 host as it is told, also where it connected to an IPv6 socket."""
     return host.removeprefix(MAPPED)
-
-
-def _is_number(host: str) -> bool:
-    try:
-        ip_address(host.partition("%")[0])
-    except ValueError:
-        return host == ""
-    return True

@@ -6,7 +6,7 @@ import pytest
 
 from brokers.remoting.command import RemotingCommand
 from processors import effects as fx
-from processors.code_desk import NOTES_BURST, TOLD_FOR_MS
+from processors.code_desk import LEARNS_FOR_MS, NOTES_BURST, TOLD_FOR_MS
 from tests.support.controller_rig import CLUSTER, SET, Log, Rig
 
 NAMES = {"clusterName": CLUSTER, "brokerName": SET}
@@ -133,6 +133,42 @@ def test_a_new_leader_asks_for_a_code_that_it_heard_as_a_standby() -> None:
     assert standby.core.is_active
     answer = asked(standby, 1003, brokerId="1", brokerAddress="evil:1", regentIncarnation="stranger")
     assert answer is not None and answer.code == 1
+
+
+def begun_anew() -> Rig:
+    """A controller that leads and has heard no broker yet; the master registered from 10.0.0.1."""
+    log = Log()
+    leader = Rig("c1", log, {"c2": "c2:9878"}).lead().three()
+    asked(leader, 1003, brokerId="1", brokerAddress="10.0.0.1:10911", regentIncarnation="life-2", regentCheckCode=code_of(leader))
+    rig = Rig("c2", log, {"c1": "c1:9878"}, now_ms=leader.now_ms, seed=2)
+    rig.catch_up()
+    rig.tick()
+    rig.pass_time(2_000)
+    assert rig.core.is_active
+    return rig
+
+
+def test_before_a_code_could_be_told_again_who_tells_none_and_comes_from_elsewhere_has_to_ask_again() -> None:
+    rig = begun_anew()
+    stranger = {"brokerId": "1", "brokerAddress": "evil:1", "regentIncarnation": "stranger", "regentClean": "false"}
+    for code, ext, body in STRANGERS.values():
+        answer = asked(rig, code, body=body, **stranger | ext)
+        assert answer is not None and answer.code == 1 and "begun to listen" in str(answer.remark)
+    replica = rig.state.sets[SET].replica(1)
+    assert replica is not None and (replica.address, replica.incarnation) == ("10.0.0.1:10911", "life-2")
+    rig.request(904, ours(rig, "life-2"), conn=1, oneway=True)
+    rig.now_ms += LEARNS_FOR_MS
+    late = asked(rig, 1003, **stranger)
+    assert late is not None and late.code == 1 and "has told its own" in str(late.remark)
+
+
+@pytest.mark.parametrize(("host", "after_ms"), [("10.0.0.1", 0), ("192.168.0.1", LEARNS_FOR_MS)], ids=["its host", "translated"])
+def test_a_broker_that_knows_no_code_registers_at_a_controller_that_began_anew(host: str, after_ms: int) -> None:
+    rig = begun_anew()
+    asked(rig, 1003, host, brokerId="9")
+    rig.now_ms += after_ms
+    answer = asked(rig, 1003, host, brokerId="1", brokerAddress="10.0.0.1:10911")
+    assert answer is not None and answer.code == 0
 
 
 def test_a_java_broker_goes_on_in_the_folder_of_one_of_ours_when_that_is_gone() -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from brokers.remoting.addresses import address_text, host_of, split_address
+from brokers.remoting.addresses import address_text, host_of, is_number, split_address
 
 
 @pytest.mark.parametrize(
@@ -27,3 +27,8 @@ def test_the_name_of_any_socket_has_a_text(name, text):
 @pytest.mark.parametrize(("text", "host"), [("10.0.0.1:5", "10.0.0.1"), ("[::1]:80", "::1"), ("::1:80", "::1"), ("nothing", ""), ("", "")])
 def test_the_host_of_an_address(text, host):
     assert host_of(text) == host
+
+
+def test_a_host_is_a_number_or_a_name() -> None:
+    assert all(map(is_number, ("10.0.0.1", "::1", "fe80::1%eth0", "")))
+    assert not any(map(is_number, ("b1", "broker.example", "10.0.0")))
