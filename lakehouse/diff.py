@@ -13,6 +13,7 @@ from typing import Any
 
 from msgspec.structs import asdict
 
+from events.envelope import MemberPosition
 from lakehouse import wording
 from lakehouse.columns import record_json
 from lakehouse.gold_fold import SetChange
@@ -83,7 +84,9 @@ def _fields(before: object, after: object, names: Iterable[str]) -> list[Row]:
 
 
 def _plain(value: Any) -> Any:
-    return list(value) if isinstance(value, tuple) else value
+    if isinstance(value, MemberPosition):
+        return asdict(value)
+    return [_plain(one) for one in value] if isinstance(value, tuple) else value
 
 
 def _settings(before: Mapping[str, str], after: Mapping[str, str]) -> list[Row]:
@@ -171,6 +174,8 @@ def _field_lines(fields: Iterable[Mapping[str, Any]]) -> list[str]:
 
 
 def _shown(value: Any) -> str:
+    if isinstance(value, list) and value and isinstance(value[0], dict):
+        return ", ".join(f"{one['broker_id']} up to {one['end_offset']} in epoch {one['epoch']}" for one in value)
     if isinstance(value, list):
         return wording.members(value)
     if isinstance(value, bool):

@@ -5,7 +5,7 @@ Responsible for applying decided changes; total: what is decided has happened, s
 refuses, and a change to a set nobody knows is a no-op. Refuses to know why it was decided.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, assert_never, get_args
 
 from immutables import Map
@@ -109,7 +109,7 @@ def evolve(state: ControllerState, change: Change) -> ControllerState:
 
 def evolve_set(broker_set: Any, change: SetChange) -> BrokerSet:
     """Return the set after `change`; None is a set that nobody has heard of."""
-    return _EVOLVE[type(change)](broker_set, change)
+    return EVOLVE[type(change)](broker_set, change)
 
 
 def _with_applied(broker_set: BrokerSet | None, change: BrokerIdApplied) -> BrokerSet:
@@ -338,7 +338,7 @@ def _with_memory(broker_set: BrokerSet, change: MembersRemembered) -> BrokerSet:
 
 
 # Looked up by type: the fold comes by for each change of each record.
-_EVOLVE: Mapping[type[Change], Callable[[Any, Any], BrokerSet]] = {
+EVOLVE: dict[type[Change], Callable[[Any, Any], BrokerSet]] = {
     SyncStateSetAltered: _with_altered,
     BrokerRegistered: _with_registered,
     MasterElected: _with_elected,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import os
 import resource
 from collections.abc import Iterator
@@ -11,6 +12,7 @@ from collections.abc import Iterator
 @contextlib.contextmanager
 def none_left(but: int = 0) -> Iterator[None]:
     """This process can open no more than `but` files until the end of the block."""
+    gc.collect()  # what others left behind is closed now, and not in the middle of the block
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     spent: list[int] = []
     resource.setrlimit(resource.RLIMIT_NOFILE, (max(map(int, os.listdir("/proc/self/fd"))) + 1 + but, hard))

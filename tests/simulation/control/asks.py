@@ -23,9 +23,9 @@ def register(name: str, broker_id: int, address: str, **extra: str) -> RemotingC
     return RemotingCommand.request(RequestCode.CONTROLLER_REGISTER_BROKER, ext | extra)
 
 
-def beat(name: str, broker_id: int, address: str, timeout_ms: int, epoch: int, end: int, **extra: str) -> RemotingCommand:
+def beat(name: str, broker_id: int, address: str, timeout_ms: int, epoch: int, end: int, confirmed: int, **extra: str) -> RemotingCommand:
     ext = {"clusterName": CLUSTER, "brokerName": name, "brokerId": str(broker_id), "brokerAddr": address,
-           "heartbeatTimeoutMills": str(timeout_ms), "epoch": str(epoch), "maxOffset": str(end), "confirmOffset": str(end)}  # fmt: skip
+           "heartbeatTimeoutMills": str(timeout_ms), "epoch": str(epoch), "maxOffset": str(end), "confirmOffset": str(confirmed)}  # fmt: skip
     return RemotingCommand.request(RequestCode.BROKER_HEARTBEAT, ext | extra, oneway=True)
 
 

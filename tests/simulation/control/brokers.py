@@ -41,6 +41,7 @@ class BrokerNode(Process):
         self.port = 0
         self.broker_id: int | None = None
         self.history: History = ()
+        self.confirmed = 0
         self.highest_epoch = 0
         self.unclean = False
         self._temporary: tuple[int, str] | None = None
@@ -85,7 +86,7 @@ class BrokerNode(Process):
 
     def wipe(self) -> None:
         """Another disk: another replica as far as anybody can tell."""
-        self.broker_id, self.history, self.highest_epoch = None, (), 0
+        self.broker_id, self.history, self.highest_epoch, self.confirmed = None, (), 0, 0
         self.unclean, self._temporary = False, None
 
     # -- heartbeats and calls ----------------------------------------------------------------------
@@ -110,6 +111,7 @@ class BrokerNode(Process):
             return
         beat = asks.beat(
             self.set.name, self.broker_id, self.address, self.timeout_ms, epoch_of(self.history), end_of(self.history),
+            min(self.confirmed, end_of(self.history)),
             **self._extra("regentIncarnation", "regentHaAddress"),
         )  # fmt: skip
         for node in self.realm.controllers:

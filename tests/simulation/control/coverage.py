@@ -46,6 +46,7 @@ NOT_PRODUCED: Mapping[str, str] = {
     "refusal.MASTER_RESTARTED": "the whole-cluster world has it: no broker here asks before its election",
     "refusal.CLEAN_HAS_MASTER": "the whole-cluster world has it, with a set that holds nothing",
     "ElectMaster.master_never_seen.accepted": "takes longer than these worlds last; the whole-cluster world has it",
+    "refusal.DOUBT_INVALID": "only `rebuild` appends doubts, with the topic to itself",
     "refusal.IMPORT_UNKNOWN": "imports have tests of their own",
     "refusal.IMPORT_CONFLICT": "imports have tests of their own",
     "refusal.IMPORT_INVALID": "imports have tests of their own",

@@ -75,7 +75,7 @@ class ReplicaSet:
                     mastership.heard_ms[slave.broker_id] = now_ms
         confirmed = min(self._acked_by(mastership, member) for member in mastership.union())
         if confirmed > mastership.confirmed:
-            mastership.confirmed = confirmed
+            mastership.confirmed = master.confirmed = confirmed
             self._acknowledge(master, mastership)
 
     def _copies(self, slave: BrokerNode, master: BrokerNode, mastership: Mastership) -> bool:
@@ -86,6 +86,7 @@ class ReplicaSet:
         begin = shared(slave.history, master.history)
         end = end_of(master.history)
         slave.history = up_to(master.history, end if self.world.one_in(2) else self.world.between(begin, end))
+        slave.confirmed = min(mastership.confirmed, end_of(slave.history))
         return True
 
     def _acked_by(self, mastership: Mastership, member: int) -> int:

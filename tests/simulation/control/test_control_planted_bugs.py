@@ -97,23 +97,23 @@ def a_claim_does_not_look_at_the_term_it_expected(patch: Patch) -> None:
 
 
 def ids_are_given_again_after_a_clean(patch: Patch) -> None:
-    clean = evolve._without_cleaned
+    clean = evolve.EVOLVE[BrokersCleaned]
 
     def forgetful(broker_set: Any, change: BrokersCleaned) -> Any:
         after = clean(broker_set, change)
         return replace(after, next_broker_id=1 + max((one.broker_id for one in after.replicas), default=0))
 
-    patch.setattr(evolve, "_without_cleaned", forgetful)
+    patch.setitem(evolve.EVOLVE, BrokersCleaned, forgetful)
 
 
 def epochs_start_again_after_a_clean(patch: Patch) -> None:
-    clean = evolve._without_cleaned
+    clean = evolve.EVOLVE[BrokersCleaned]
 
     def forgetful(broker_set: Any, change: BrokersCleaned) -> Any:
         after = clean(broker_set, change)
         return replace(after, master_epoch=0, sync_state_set_epoch=0, highest_epoch_seen=0) if after.tombstone else after
 
-    patch.setattr(evolve, "_without_cleaned", forgetful)
+    patch.setitem(evolve.EVOLVE, BrokersCleaned, forgetful)
 
 
 def evidence_is_ignored(patch: Patch) -> None:
