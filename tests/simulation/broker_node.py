@@ -266,7 +266,7 @@ class BrokerNode:
             return
         slaves = core.ha_status(str, self.world.now_ms).slaves
         wanted = min((slave.acked if slave.acked > 0 else disk.log_min for slave in slaves), default=disk.confirm_offset)
-        limits = retention.Limits(disk.confirm_offset, wanted)
+        limits = retention.Limits(min(disk.confirm_offset, disk.remembered_offset), wanted)
         made = retention.decide(POLICY, files, limits, disk.used_percent, disk.held.ran_ms, hour=0)
         if made.reason:
             forced = disk.used_percent > POLICY.forcibly_percent

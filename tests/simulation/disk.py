@@ -170,10 +170,15 @@ class SimulatedDisk:
         self.held = self.held.after(ran_ms, starts, self.store_log.store_ms_at)
         return self.held.oldest(starts)
 
+    @property
+    def remembered_offset(self) -> int:
+        """As `MessageStore.remembered_offset`: what is durable, with its queues."""
+        return min(self._checkpoint().flushed_offset or 0, self.dispatched_offset)
+
     def trim(self, below: int) -> None:
         """As the product: out of use at once, then the oldest file first."""
         before = self.log_min
-        trimming.trim(self.store_log, self.queues, below, self.dispatched_offset)  # type: ignore[arg-type]
+        trimming.trim(self.store_log, self.queues, below, self.remembered_offset)  # type: ignore[arg-type]
         for start in range(before, self.log_min, FILE_BYTES):
             self.store_log.remove_file(start)
 
