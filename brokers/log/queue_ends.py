@@ -145,8 +145,12 @@ class QueueEnds:
     def note_committed(self, queues: ConsumeQueues, committed: Mapping[Key, int]) -> None:
         """Consumers have read up to there. Where the log has messages of a queue these say where it goes on; of the others
         consumers know what nobody else may know."""
-        bare = lambda key: (queue := queues.get(*key)) is None or queue.is_bare()  # noqa: E731
-        self.note(queues, {key: slot for key, slot in committed.items() if 0 < slot <= COMMITTED_MAX and bare(key)})
+        ahead = {}
+        for key, slot in committed.items():
+            queue = queues.get(*key)
+            if 0 < slot <= COMMITTED_MAX and (queue is None or (queue.max_offset < slot and queue.is_bare())):
+                ahead[key] = slot
+        self.note(queues, ahead)
 
     def without_messages(self, queues: ConsumeQueues, log_min: int) -> Remembered:
         """What a log that begins at `log_min` does not say: where queues go on of which it has no message."""
