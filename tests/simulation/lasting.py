@@ -1,6 +1,7 @@
 """
 Deaths and cuts that last: one replica of three is gone, another one perhaps unheard by the controllers, and all else is well.
 
+A fourth replica, where there is one, is cleaned before that and lives on: it links to the master and belongs to no set.
 Responsible for what lasts and for how long. Sends must go on meanwhile: two linked replicas are enough, wherever the third one
 is. Refuses to know who leads afterwards, and how.
 """
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from tests.simulation.faults import Faults
 
 REPLICAS = 3
+WITH_CLEANED = REPLICAS + 1
 LASTS_MS, UNHEARD_MS = 20_000, 6_000  # the controllers' patience is over by then
 
 
@@ -26,7 +28,10 @@ class LastingCuts:
     def strike(self) -> None:
         """Nothing happens unless the set is whole, everything is well, and there is time."""
         brokers = [node for node in self.cluster.brokers if not node.settings.is_learner]
-        if len(brokers) != REPLICAS or not self._all_is_well() or self.world.now_ms + LASTS_MS > self.faults.ends_ms:
+        if len(brokers) not in (REPLICAS, WITH_CLEANED) or not self._all_is_well() or self.world.now_ms + LASTS_MS > self.faults.ends_ms:
+            return
+        if len(brokers) == WITH_CLEANED:
+            self._one_is_cleaned(brokers)
             return
         gone = self.world.chance.choice(brokers)
         others = [node for node in brokers if node is not gone]
@@ -41,6 +46,18 @@ class LastingCuts:
             self.faults.cut_off(quiet.name, controllers, (LASTS_MS, LASTS_MS))
             begins_ms = UNHEARD_MS
         self.world.after(begins_ms, lambda: self._leave(gone, LASTS_MS - begins_ms))
+        self.world.after(LASTS_MS, self._over)
+
+    def _one_is_cleaned(self, brokers: list[BrokerNode]) -> None:
+        """It holds up nobody's leaving (S16), whatever it has. Its disk counts as lost, as for each that is cleaned."""
+        cleaned, gone = self.world.chance.sample([one for one in brokers if one.core is not None and not one.core.is_master], 2)
+        if cleaned.broker_id is None or not self.cluster.checkers.holders.may_go(cleaned):
+            return
+        self.world.note(f"   {cleaned.name} is cleaned though it lives, for long")
+        self.world.count("fault.lasting_cleaned")
+        self.faults.is_calm = True
+        self.faults.operator.clean(cleaned.broker_id, living=True)
+        self.world.after(UNHEARD_MS, lambda: self._leave(gone, LASTS_MS - UNHEARD_MS))
         self.world.after(LASTS_MS, self._over)
 
     def _leave(self, gone: BrokerNode, for_ms: int) -> None:
@@ -66,6 +83,7 @@ class LastingCuts:
 
     def _over(self) -> None:
         self.faults.is_calm = False
+        self.faults.accidents.empty_the_cleaned()
 
     def _all_is_well(self) -> bool:
         disks = [node.disk for node in self.cluster.brokers]

@@ -24,7 +24,7 @@ if __package__ in (None, ""):  # started as a file: the root of the project come
 from tests.simulation.cluster import NO_PRIORITY, Cluster, Shape
 from tests.simulation.coverage import missing
 from tests.simulation.faults import Faults
-from tests.simulation.lasting import REPLICAS
+from tests.simulation.lasting import REPLICAS, WITH_CLEANED
 from tests.simulation.mixes import MIXES, Mix, mix_of
 from tests.simulation.seeds import Series, total
 from tests.simulation.world import InvariantBroken, World
@@ -65,11 +65,12 @@ def run_world(world: World, mix: Mix | None = None, shape: Shape | None = None, 
 
 def _drawn_shape(world: World, mix: Mix) -> Shape:
     controllers, brokers = world.chance.choice([1, 2, 2, 2, 3]), world.chance.choice([3, 3, 3, 3, 3, 2, 4, 5])
-    brokers = REPLICAS if "lasting_cut" in mix.weights else brokers
+    lasts = "lasting_cut" in mix.weights
+    brokers = world.chance.choice([REPLICAS, REPLICAS, WITH_CLEANED]) if lasts else brokers
     clients, sync_flush = world.between(2, 8), world.one_in(4)
     count_mode, odd_sends = world.seed % COUNT_MODE_ONE_IN == 0, world.one_in(ODD_SENDS_ONE_IN)
     retains = world.one_in(RETAINS_ONE_IN) or "disk_crowded" in mix.weights
-    learners = int(brokers >= LEARNS_AMONG and world.one_in(2))
+    learners = int(not lasts and brokers >= LEARNS_AMONG and world.one_in(2))
     return Shape(
         controllers, brokers, clients, sync_flush, count_mode, odd_sends, retains,
         world.chance.choice(MIN_IN_SYNC), world.chance.choice(PRIORITIES), learners,

@@ -12,8 +12,10 @@ from typing import Any
 import pytest
 
 from brokers import boot
+from brokers.ha.sync_set import SyncSet
 from brokers.log.held_time import HeldTime
 from brokers.log.retention import LogFile
+from brokers.replica.admission import Admission
 from brokers.replica.loss_watch import LossWatch
 from processors import decide_doubt, decide_replicas, decide_sync_set, elect, elect_candidates, snapshot_proof
 from processors.decide_refusals import Decision, Refusal
@@ -67,6 +69,12 @@ def members_have_to_be_heard(patch: Patch) -> None:
     patch.setattr(decide_sync_set, "_unfit_member", lambda wanted, candidates, members_too: asked(wanted, candidates, members_too=True))
 
 
+def strangers_are_proposed(patch: Patch) -> None:
+    """B3: who is linked and not registered is in every proposal, all of which are refused."""
+    patch.setattr(SyncSet, "_hold_back", lambda *args, **named: None)
+    patch.setattr(Admission, "is_known", lambda *args: True)
+
+
 def files_age_by_store_times(patch: Patch) -> None:
     """C5: a clock that jumps makes messages old."""
 
@@ -91,6 +99,7 @@ PLANTED: Mapping[str, Planted] = {
         Planted(lost_decisions_are_not_doubted, MIXES["doubted"], 10, THREE),
         Planted(replaced_disks_are_waited_for, MIXES["disks"], 40, THREE),
         Planted(members_have_to_be_heard, MIXES["lasting"], 10, THREE, 50_000),
+        Planted(strangers_are_proposed, MIXES["lasting"], 6, Shape(brokers=4), 50_000),
         Planted(files_age_by_store_times, MIXES["crowded"], 20, Shape(retains=True)),
         Planted(snapshots_are_believed, FORGERY, 20, Shape(controllers=2), 20_000),
     )

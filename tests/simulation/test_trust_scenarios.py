@@ -7,6 +7,8 @@ from collections.abc import Callable
 import pytest
 
 from brokers import boot
+from brokers.ha.sync_set import SyncSet
+from brokers.replica.admission import Admission
 from brokers.replica.loss_watch import LossWatch
 from processors import decide_replicas, decide_sync_set, elect
 from tests.simulation import ghost
@@ -123,7 +125,8 @@ def test_a3_is_seen_where_neither_masters_nor_the_fold_look(monkeypatch: pytest.
     assert left_for_a_loss(play_a3()) == 0
 
 
-def test_b3_a_replica_that_was_cleaned_and_lives_does_not_keep_a_dead_member_in_the_set() -> None:
+def play_b3() -> bool:
+    """Whether sends go on when a replica was cleaned, lives on, and a member dies."""
     play = Schedule(11, brokers=4, acked=50)
     cleaned, dead, _ = play.others()
     play.clean(cleaned)
@@ -131,7 +134,17 @@ def test_b3_a_replica_that_was_cleaned_and_lives_does_not_keep_a_dead_member_in_
     acked = len(play.checkers.acked)
     dead.stop()
     play.run(30_000, lambda: len(play.checkers.acked) > acked + 20)
-    assert len(play.checkers.acked) > acked + 20
+    return len(play.checkers.acked) > acked + 20
+
+
+def test_b3_a_replica_that_was_cleaned_and_lives_does_not_keep_a_dead_member_in_the_set() -> None:
+    assert play_b3()
+
+
+def test_b3_is_seen_where_strangers_link_and_refused_joiners_are_proposed_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(SyncSet, "_hold_back", lambda *args, **named: None)
+    monkeypatch.setattr(Admission, "is_known", lambda *args: True)
+    assert not play_b3()
 
 
 def unheard(play: Schedule, node: BrokerNode) -> None:
