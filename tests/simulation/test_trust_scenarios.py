@@ -11,6 +11,7 @@ from brokers.ha.sync_set import SyncSet
 from brokers.replica.admission import Admission
 from brokers.replica.loss_watch import LossWatch
 from processors import decide_replicas, decide_sync_set, elect
+from processors.fold import Folder
 from tests.simulation import ghost
 from tests.simulation.broker_node import BrokerNode
 from tests.simulation.cluster import Cluster, Shape
@@ -225,3 +226,57 @@ def test_b2_is_seen_where_liveness_is_asked_of_members_too(monkeypatch: pytest.M
     asked = decide_sync_set._unfit_member
     monkeypatch.setattr(decide_sync_set, "_unfit_member", lambda wanted, candidates, members_too: asked(wanted, candidates, members_too=True))
     assert not play_b2()
+
+
+def begin_again_without_a_log(play: Schedule) -> None:
+    """New controllers, to which nobody has ever been a member: each replica is a new one to them, whatever lies on its disk."""
+    for node in play.cluster.brokers:
+        node.stop_in_order()
+        node.disk.identity = None
+        play.checkers.forget_epochs(node.name)
+    for controller in play.cluster.controllers:
+        controller.stop()
+        controller.forget_snapshots(0)
+    play.cluster.journal.lose_from(0)
+    play.checkers.log_was_cut(0, Folder().state)
+    play.checkers.ids_end = 0
+    for controller in play.cluster.controllers:
+        controller.start()
+    play.run(3_000)
+
+
+def are_registered(play: Schedule, nodes: list[BrokerNode]) -> bool:
+    """Whether the log says so of what these processes are."""
+    newest = max(play.cluster.controllers, key=lambda node: node.folder.offset)
+    known = newest.folder.state.sets.get(play.cluster.set_name)
+    there = set() if known is None else {one.incarnation for one in known.replicas if one.is_registered}
+    return {node.incarnation for node in nodes} <= there
+
+
+def play_c7() -> None:
+    """Whoever has everything is registered and does not ask yet, and an empty replica asks for the first election."""
+    play = Schedule(5, brokers=3, acked=50)
+    empty = play.others()[0]
+    full = [node for node in play.cluster.brokers if node is not empty]
+    begin_again_without_a_log(play)
+    empty.disk.wipe()
+    play.checkers.lost_by_accident(empty)
+    for node in full:
+        node.start()
+        play.run(5_000, lambda node=node: are_registered(play, [node]))  # type: ignore[misc]
+        node.paused = True
+        play.world.after(1_500, lambda node=node: setattr(node, "paused", False))  # type: ignore[misc]
+    empty.start()
+    play.run(20_000, play.is_whole)
+    assert play.is_whole() and all_is_kept(play)
+
+
+def test_c7_a_first_election_takes_the_longest_log_of_those_that_report() -> None:
+    play_c7()
+
+
+def test_c7_is_seen_when_whoever_asks_first_leads(monkeypatch: pytest.MonkeyPatch) -> None:
+    first = elect._elect_first
+    monkeypatch.setattr(elect, "_elect_first", lambda candidates, broker_id, *, longest: first(candidates, broker_id, longest=False))
+    with pytest.raises(InvariantBroken, match=r"without the message at \d+"):
+        play_c7()
