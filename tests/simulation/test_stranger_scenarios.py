@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
+
 import pytest
 
 from brokers import controller_messages
 from brokers.remoting.command import RemotingCommand
+from processors import decide_elect, decide_replicas, decide_sync_set, heartbeat_desk
 from processors.code_desk import CodeDesk
+from processors.pulse import NOTICE_TOKEN
+from processors.state import EPOCH_MAX, EPOCH_REACH
 from tests.simulation import ghost
 from tests.simulation.broker_node import BrokerNode
 from tests.simulation.controller_node import ControllerNode
@@ -17,6 +23,9 @@ from tests.simulation.wire import Wire
 from tests.simulation.world import InvariantBroken
 
 pytestmark = pytest.mark.simulation
+
+FAR = EPOCH_MAX - 1
+Packet = Callable[[BrokerNode], RemotingCommand]
 
 
 class Stranger:
@@ -100,3 +109,74 @@ def test_it_is_seen_when_no_check_code_is_asked_for(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(CodeDesk, "doubt", lambda *_: None)
     with pytest.raises((AssertionError, InvariantBroken)):
         play_packets()
+
+
+def far_heartbeat(node: BrokerNode) -> RemotingCommand:
+    """What a replica of ours would send whose epoch file is damaged, or whoever knows its check code."""
+    return controller_messages.heartbeat(node.membership.me, node.broker_id, far_above(node), 4_000, node.settings.priority)
+
+
+def far_registration(node: BrokerNode) -> RemotingCommand:
+    me, command_id = node.membership.me, f"{node.world.chance.getrandbits(128):032x}"
+    return controller_messages.register_broker(me, node.broker_id, far_above(node), True, command_id, node.wall_ms)
+
+
+def far_above(node: BrokerNode) -> controller_messages.LogPosition:
+    return replace(node.position(), epoch=FAR)
+
+
+def play_far_epochs(packet: Packet) -> None:
+    """A slave is said to be in the last epoch but one, before two masters die one after the other."""
+    play = Schedule(8, brokers=3, acked=100)
+    stranger, slave, epoch = Stranger(play), play.others()[0], play.master().core.master_epoch
+    for number in range(40):
+        for place in play.cluster.controllers:
+            play.world.after(50 * number, lambda place=place: stranger.tell(place, packet(slave)))  # type: ignore[misc]
+    play.run(1_000)
+    for _ in range(2):
+        dead = play.master()
+        dead.stop()
+        play.world.after(6_000, dead.start)
+        play.run(20_000, lambda dead=dead: dead.up and play.is_whole())  # type: ignore[misc]
+    acked = len(play.checkers.acked)
+    play.run(2_000)
+    assert play.is_whole() and len(play.checkers.acked) > acked
+    assert play.master().core.master_epoch <= epoch + EPOCH_REACH
+
+
+@pytest.mark.parametrize("packet", [far_heartbeat, far_registration])
+def test_b4_an_epoch_far_above_uses_up_none_of_a_set(packet: Packet) -> None:
+    play_far_epochs(packet)
+
+
+@pytest.mark.parametrize("packet", [far_heartbeat, far_registration])
+def test_b4_is_seen_when_every_epoch_is_within_reach(packet: Packet, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(heartbeat_desk, "EPOCH_REACH", FAR)
+    for module in (decide_elect, decide_replicas, decide_sync_set):
+        monkeypatch.setattr(module, "reach", lambda broker_set, rules, limit: limit)
+    with pytest.raises((AssertionError, InvariantBroken, StopIteration)):
+        play_far_epochs(packet)
+
+
+def play_far_notice() -> None:
+    """A slave is told of an epoch that no controller can give, under the token of its start; then it starts again."""
+    play = Schedule(9, brokers=3, acked=100)
+    slave = play.others()[0]
+    told = notice(play, play.master(), 2**63 - 1)
+    told.ext[NOTICE_TOKEN] = slave.membership.me.notice_token
+    Stranger(play).tell(slave, told)
+    play.run(3_000)
+    slave.stop()
+    slave.start()
+    play.run(20_000, play.is_whole)
+    assert play.is_whole() and slave.core is not None and slave.core.log.epoch_seen == play.master().core.master_epoch
+
+
+def test_b4_an_epoch_that_cannot_be_one_fences_no_broker_and_no_start() -> None:
+    play_far_notice()
+
+
+def test_b4_is_seen_when_brokers_take_any_epoch(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(controller_messages, "INT32_MAX", 2**63 - 1)
+    with pytest.raises((AssertionError, InvariantBroken)):
+        play_far_notice()
