@@ -228,7 +228,7 @@ class BrokerNode(Process):
         self._command_ids.clear()
         if answer.code == 0:
             self.registered = True
-            self.unclean = False
+            self.unclean = self.unclean and self.java  # which does not say so: only its heartbeats show it
             self._leaderless = "masterBrokerId" not in answer.ext
             self._take_role(answer)
         else:

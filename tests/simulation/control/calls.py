@@ -14,6 +14,7 @@ from brokers.remoting.codes import RequestCode
 from brokers.remoting.command import RemotingCommand
 from events.commands import AlterSyncStateSet, ApplyBrokerId, RegisterBroker
 from processors.fold import Applied
+from processors.leading_desk import CAUSE_WENT_BACK
 from tests.simulation.world import InvariantBroken
 
 Wish: TypeAlias = tuple[object, ...]
@@ -33,7 +34,7 @@ class Calls:
 
     def decided(self, applied: Applied) -> None:
         wish = _wish_of_record(applied.record)
-        if wish is None or wish not in self._made:
+        if wish is None or wish not in self._made or applied.outcome.cause == CAUSE_WENT_BACK:  # that wish is a leader's
             return
         ids = self._ids.setdefault(wish, set())
         ids.add(applied.outcome.command_id)
