@@ -255,26 +255,28 @@ def test_the_fold_is_total_over_bytes(records):
         assert not history.append(record).outcome.accepted
 
 
+def folded(history: History) -> Folder:
+    """Its records by another folder."""
+    folder = Folder()
+    for offset, record in enumerate(history.records):
+        folder.apply(offset, record)
+    return folder
+
+
 @settings(max_examples=40, deadline=None)
 @given(HISTORIES)
 def test_folding_the_same_bytes_again_gives_the_same_digest(told):
     history = play(told)
-    folder = Folder()
-    for offset, record in enumerate(history.records):
-        folder.apply(offset, record)
-    assert folder.digest == history.folder.digest
+    assert folded(history).digest == history.folder.digest
 
 
 @settings(max_examples=60, deadline=None)
 @given(HISTORIES)
 def test_the_short_way_round_the_memory_remembers_the_same(told):
     history = play(told)
-    folder = Folder()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(decide_remembered, "_leaves_the_memory", lambda *_: False)
-        for offset, record in enumerate(history.records):
-            folder.apply(offset, record)
-    assert folder.digest == history.folder.digest
+        assert folded(history).digest == history.folder.digest
 
 
 @settings(max_examples=60, deadline=None)
