@@ -123,15 +123,21 @@ def restarted_unseen(before: BrokerSet, command: RegisterBroker) -> tuple[Positi
     """
     Return the change that expects a replica to show its log anew: it started and did not tell where it ends.
 
-    Java's do not. The evidence of the elections to come tells whether it lost data.
+    Java's do not. The evidence of the elections to come tells whether it lost data: below what it
+    showed in decisions, or named last in this mastership, also where no decision fell in between.
     """
+    broker_id, heard_epoch, heard_offset = command.broker_id, command.heard_epoch, command.heard_offset
     if command.last_epoch is not None and command.end_offset is not None:
         return ()
-    row = position_of(before.positions, command.broker_id)
-    if row is None or row.restarted:
+    row = position_of(before.positions, broker_id)
+    held = (-1, -1) if row is None else (row.epoch, row.end_offset)
+    if heard_epoch == before.master_epoch and heard_offset is not None and broker_id in before.former:
+        held = max(held, (heard_epoch, heard_offset))
+    if min(held) < 0 or (row is not None and row.restarted and held == (row.epoch, row.end_offset)):
         return ()
-    waiting = MemberPosition(row.broker_id, row.epoch, row.end_offset, True)
-    return change_of(before, tuple([waiting if one is row else one for one in before.positions]))
+    others = [one for one in before.positions if one is not row]
+    waiting = MemberPosition(broker_id, *held, True)
+    return change_of(before, tuple(sorted([*others, waiting], key=lambda one: one.broker_id)))
 
 
 def gone_back(before: BrokerSet, candidates: Iterable[Candidate]) -> tuple[int, ...]:

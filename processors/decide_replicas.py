@@ -96,7 +96,7 @@ def register_broker(state: ControllerState, command: RegisterBroker) -> Decision
     told: tuple[MinimumTold | PositionsShown, ...] = ()
     if rules.remembers:
         told = _minimum(broker_set, command)
-    if rules.notices_going_back and broker_set.positions:
+    if rules.notices_going_back and (broker_set.positions or command.heard_epoch is not None):
         told = (*told, *restarted_unseen(broker_set, command))
     if _is_known_already(broker_set, replica, registered):
         return Decision(changes=told) if told else ACCEPTED_WITHOUT_CHANGE

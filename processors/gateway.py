@@ -162,9 +162,14 @@ def register_broker(
 def _heard_before(
     evidence: tuple[ReplicaEvidence, ...], broker_id: int, incarnation: str | None
 ) -> tuple[int, int] | tuple[None, None]:
-    """Epoch and confirm offset that another start of this id named; a Java broker's starts have no names."""
+    """
+    Epoch and confirm offset that another start of this id named. A Java broker's starts have no names, but it registers
+    only when it starts, so what is still known is of the start before.
+    """
     for row in evidence:
-        if row.broker_id == broker_id and None not in (incarnation, row.incarnation) and row.incarnation != incarnation:
+        if row.broker_id == broker_id and (row.incarnation is None) == (incarnation is None):
+            if incarnation is not None and row.incarnation == incarnation:
+                continue
             end = min(row.confirm_offset, row.max_offset)
             return (row.epoch, end) if row.epoch >= 0 and end >= 0 else (None, None)
     return None, None

@@ -146,10 +146,10 @@ class History:
         head = (self.envelope(), CLUSTER, NAME, broker_id)
         return self.do(RegisterBroker(*head, **values))  # type: ignore[arg-type]
 
-    def register_java(self, broker_id: int, broker_address: str = "") -> Outcome:
-        """A Java broker registers: it sends none of our fields."""
+    def register_java(self, broker_id: int, broker_address: str = "", **heard: int) -> Outcome:
+        """A Java broker registers: it sends none of our fields. `heard`: what the leader puts beside it."""
         where = broker_address or address(broker_id)
-        return self.do(RegisterBroker(self.envelope(), CLUSTER, NAME, broker_id, where))
+        return self.do(RegisterBroker(self.envelope(), CLUSTER, NAME, broker_id, where, **heard))
 
     def elect(
         self,

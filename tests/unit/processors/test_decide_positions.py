@@ -228,6 +228,32 @@ def test_a_java_member_that_lost_its_power_is_not_elected_without_risk():
     assert (history.set.master_broker_id, history.set.at_risk) == (1, False)
 
 
+def test_what_a_java_member_named_last_counts_where_no_decision_showed_anything():
+    """A young set: joined once, and nothing decided since."""
+    history = History()
+    for broker_id in (1, 2):
+        history.apply_id(broker_id)
+    history.register(1, min_in_sync=2), history.register_java(2)
+    history.elect(1)
+    history.alter((1, 2), seen(1, epoch=-1, offset=-1), java(-1, epoch=-1))
+    assert history.set.positions == ()
+    history.register_java(2, heard_epoch=1, heard_offset=5_000)
+    assert history.set.positions == (MemberPosition(2, 1, 5_000, restarted=True),)
+    outcome = history.elect(-1, gone(1, offset=5_000), java(4_000))
+    assert (outcome.refusal, history.set.replica(2).clean) == ("MASTER_NOT_AVAILABLE", False)
+
+
+@pytest.mark.parametrize("heard", [{}, {"heard_epoch": 7, "heard_offset": 9_000}, {"heard_epoch": 1}])
+def test_what_was_heard_of_another_epoch_or_of_a_newcomer_binds_no_java_broker(heard):
+    history = of_java()
+    history.apply_id(3)
+    before = history.set.positions
+    history.register_java(3, **heard)
+    assert history.set.positions == before
+    history.register_java(3, heard_epoch=1, heard_offset=9_000)
+    assert history.set.positions == before, "it never was a member"
+
+
 def test_when_all_lost_data_the_longest_leads_at_risk():
     history = of_java()
     history.register_java(2)

@@ -66,6 +66,14 @@ def test_a_registration_carries_what_was_heard_of_the_start_before(row, heard) -
     assert isinstance(command, RegisterBroker) and (command.heard_epoch, command.heard_offset) == heard
 
 
+@pytest.mark.parametrize(("incarnation", "heard"), [(None, (3, 800)), ("ours", (None, None))])
+def test_a_java_registration_carries_what_java_named_last(incarnation, heard) -> None:  # type: ignore[no-untyped-def]
+    row = ReplicaEvidence(1, False, "connection_closed", 5, 3, 900, 800, 1, incarnation)
+    ext = {"clusterName": "C", "brokerName": "a", "brokerId": "1", "brokerAddress": "h:1"}
+    command = build(1003, ext, evidence=lambda name, asker, also="": (row,))
+    assert isinstance(command, RegisterBroker) and (command.heard_epoch, command.heard_offset) == heard
+
+
 def test_an_alter_sorts_the_wanted_members_and_asks_for_evidence_of_the_master() -> None:
     asked = []
 
