@@ -24,6 +24,7 @@ class LastingCuts:
 
     def __init__(self, faults: Faults) -> None:
         self.faults, self.cluster, self.world = faults, faults.cluster, faults.world
+        self._struck = False
 
     def strike(self) -> None:
         """Nothing happens unless the set is whole, everything is well, and there is time."""
@@ -33,7 +34,9 @@ class LastingCuts:
         if len(brokers) == WITH_CLEANED:
             self._one_is_cleaned(brokers)
             return
-        gone = self.world.chance.choice(brokers)
+        slaves = [node for node in brokers if node.core is not None and not node.core.is_master]
+        gone = self.world.chance.choice(brokers if self._struck or not slaves else slaves)  # of a world's first, one is unheard, too
+        self._struck = True
         others = [node for node in brokers if node is not gone]
         controllers = [node.name for node in self.cluster.controllers]
         quiet = next((node for node in others if node.core is not None and not node.core.is_master), None)
