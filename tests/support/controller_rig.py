@@ -90,13 +90,13 @@ class Rig:
             self.tick(step)
 
     def request(
-        self, code: int, ext: dict[str, str] | None = None, body: bytes = b"", conn: int = 1, oneway: bool = False
+        self, code: int, ext: dict[str, str] | None = None, body: bytes = b"", conn: int = 1, oneway: bool = False, host: str = "peer"
     ) -> RemotingCommand | None:
-        """Send a request and return its answer if it came at once."""
+        """Send a request from `host` and return its answer if it came at once."""
         command = RemotingCommand.request(code, ext or {}, body, oneway)
         command.opaque = 4711
         before = len(self.sent)
-        self.perform(self.core.on_request(conn, f"peer:{conn}", command, self.now_ms, self.wall_ms))
+        self.perform(self.core.on_request(conn, f"{host}:{conn}", command, self.now_ms, self.wall_ms))
         replies = [one for one in self.sent[before:] if isinstance(one, fx.Reply) and one.conn_id == conn]
         assert all(reply.response.opaque == 4711 for reply in replies)
         return replies[-1].response if replies else None

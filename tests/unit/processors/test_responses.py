@@ -79,7 +79,7 @@ def beat(rig: Rig, broker: int) -> None:
 def ask(rig: Rig, conn: int, command: RemotingCommand) -> RemotingCommand | None:
     # The recording proxy gave every broker an address of its own; brokers sent what they listen on.
     ext = {name: value.replace("127.0.0.1:209", "127.0.0.1:259") for name, value in command.ext.items()}
-    return rig.request(command.code, ext, command.body, conn=conn, oneway=command.is_oneway)
+    return rig.request(command.code, ext, command.body, conn=conn, oneway=command.is_oneway, host="127.0.0.1")
 
 
 def regent_fields(response: RemotingCommand) -> set[str]:
