@@ -109,14 +109,18 @@ def is_below_heard(before: BrokerSet, command: RegisterBroker) -> bool:
     Between two commands only its heartbeats tell what it held; the leader puts the last of them beside
     the registration. In the epoch of one master nobody cuts anything.
     """
-    heard_epoch, heard_offset = command.heard_epoch, command.heard_offset
-    if heard_epoch is None or heard_offset is None or heard_epoch != before.master_epoch:
-        return False
-    if command.last_epoch is None or command.end_offset is None:
+    heard = _heard_before(before, command)
+    if heard is None or command.last_epoch is None or command.end_offset is None:
         return False
     if command.broker_id not in before.sync_state_set and command.broker_id not in before.former:
         return False
-    return (command.last_epoch, command.end_offset) < (heard_epoch, heard_offset)
+    return (command.last_epoch, command.end_offset) < heard
+
+
+def _heard_before(before: BrokerSet, command: RegisterBroker) -> tuple[int, int] | None:
+    """Return what the start before named, if that was in this mastership."""
+    epoch, offset = command.heard_epoch, command.heard_offset
+    return None if epoch is None or offset is None or epoch != before.master_epoch else (epoch, offset)
 
 
 def restarted_unseen(before: BrokerSet, command: RegisterBroker) -> tuple[PositionsShown, ...]:
@@ -126,13 +130,13 @@ def restarted_unseen(before: BrokerSet, command: RegisterBroker) -> tuple[Positi
     Java's do not. The evidence of the elections to come tells whether it lost data: below what it
     showed in decisions, or named last in this mastership, also where no decision fell in between.
     """
-    broker_id, heard_epoch, heard_offset = command.broker_id, command.heard_epoch, command.heard_offset
+    broker_id, heard = command.broker_id, _heard_before(before, command)
     if command.last_epoch is not None and command.end_offset is not None:
         return ()
     row = position_of(before.positions, broker_id)
     held = (-1, -1) if row is None else (row.epoch, row.end_offset)
-    if heard_epoch == before.master_epoch and heard_offset is not None and broker_id in before.former:
-        held = max(held, (heard_epoch, heard_offset))
+    if heard is not None and broker_id in before.former:
+        held = max(held, heard)
     if min(held) < 0 or (row is not None and row.restarted and held == (row.epoch, row.end_offset)):
         return ()
     others = [one for one in before.positions if one is not row]

@@ -12,8 +12,8 @@ from collections import OrderedDict, deque
 from collections.abc import Callable
 from pathlib import Path
 
-from brokers.log.disk import passes, write_all
-from brokers.log.errors import DiskFull
+from brokers.log.disk import write_all
+from brokers.log.disk_space import full_disk_told
 
 OPEN_FILES_MAX = 256
 
@@ -113,13 +113,10 @@ def sync_files(files: list[str], folders: list[str]) -> None:
 
 def _sync(path: str, flags: int, sync: Callable[[int], None]) -> None:
     try:
-        fd = os.open(path, flags | os.O_CLOEXEC)
+        with full_disk_told(f"{path} cannot be opened to be made durable"):
+            fd = os.open(path, flags | os.O_CLOEXEC)
     except FileNotFoundError:  # cut away meanwhile
         return
-    except OSError as error:
-        if passes(error):
-            raise DiskFull(f"{path} cannot be opened to be made durable: {error.strerror}") from error
-        raise
     try:
         sync(fd)
     finally:

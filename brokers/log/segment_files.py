@@ -14,8 +14,7 @@ from collections import deque
 from dataclasses import dataclass
 from pathlib import Path
 
-from brokers.log.disk import passes
-from brokers.log.errors import DiskFull
+from brokers.log.open_files import sync_files
 
 CLOSED = -1
 # Of files that nobody writes to: a log of a terabyte has a thousand.
@@ -48,17 +47,8 @@ class Segment:
         """Makes its bytes durable, on any thread that holds `syncing`. OSError; DiskFull when it cannot be opened for now."""
         if self.fd >= 0:
             os.fdatasync(self.fd)
-            return
-        try:
-            fd = os.open(self.path, os.O_RDWR | os.O_CLOEXEC)
-        except OSError as error:
-            if passes(error):
-                raise DiskFull(f"{self.path} cannot be opened to be made durable: {error.strerror}") from error
-            raise
-        try:
-            os.fdatasync(fd)
-        finally:
-            os.close(fd)
+        else:
+            sync_files([str(self.path)], [])
 
 
 class SegmentFiles:
