@@ -9,8 +9,10 @@ import os
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -26,7 +28,7 @@ from processors.decide_positions import position_of
 from processors.decide_refusals import Refusal
 from processors.fold import Folder
 from processors.snapshot_codec import dump, load
-from processors.state import BrokerSet, check_invariants
+from processors.state import BrokerSet, ControllerState, check_invariants
 from tests.support.control_history import CLUSTER, NAME, History, with_master, with_replicas
 
 ROOT = Path(__file__).parents[2]
@@ -115,6 +117,15 @@ def evidence(history: History, alive: tuple[int, ...], noise: int) -> tuple[Repl
             )
         )  # fmt: skip
     return tuple(entries)
+
+
+def steps_of(told) -> Iterator[tuple[Any, ControllerState, Outcome, ControllerState]]:
+    """Each move with the state before it, its outcome, and the state after it."""
+    beginning, moves = told
+    history = BEGINNINGS[beginning]()
+    for move in moves:
+        before = history.folder.state
+        yield move, before, step(history, *move), history.folder.state
 
 
 def play(told) -> History:
@@ -283,12 +294,8 @@ def test_the_short_way_round_the_memory_remembers_the_same(told):
 @given(HISTORIES)
 def test_only_the_set_as_it_is_makes_a_master_unless_labelled(told):
     """S7: without a label, who is elected was a clean member, or there had never been a master."""
-    beginning, moves = told
-    history = BEGINNINGS[beginning]()
-    for move in moves:
-        before = history.folder.state.sets.get(NAME)
-        outcome = step(history, *move)
-        after = history.folder.state.sets.get(NAME)
+    for move, state, outcome, now in steps_of(told):
+        before, after = state.sets.get(NAME), now.sets.get(NAME)
         if move[0] == "import" or before is None or after is None or after.master_epoch == before.master_epoch:
             continue
         if after.master_broker_id is None:
@@ -304,13 +311,9 @@ def test_only_the_set_as_it_is_makes_a_master_unless_labelled(told):
 @given(HISTORIES)
 def test_who_is_known_to_have_lost_data_is_trusted_no_more(told):
     """S15: not a start below what it showed, nor whom its master proves to have lost what it acknowledged."""
-    beginning, moves = told
-    history = BEGINNINGS[beginning]()
-    for move in moves:
-        before = history.folder.state.sets.get(NAME)
-        outcome = step(history, *move)
-        after = history.folder.state.sets.get(NAME)
-        if before is None or not outcome.accepted or history.folder.state.rules_version < 3:
+    for move, state, outcome, now in steps_of(told):
+        before, after = state.sets.get(NAME), now.sets.get(NAME)
+        if before is None or not outcome.accepted or now.rules_version < 3:
             continue
         if move[0] == "register":
             was, now = before.replica(move[1]), after.replica(move[1])
@@ -328,11 +331,8 @@ def test_who_is_known_to_have_lost_data_is_trusted_no_more(told):
 @settings(max_examples=60, deadline=None)
 @given(HISTORIES)
 def test_nobody_is_given_up_before_the_time_for_it_has_passed(told):
-    beginning, moves = told
-    history = BEGINNINGS[beginning]()
-    for move in moves:
-        limit_ms = history.folder.state.at_risk_wait_ms
-        outcome = step(history, *move)
+    for move, state, outcome, _ in steps_of(told):
+        limit_ms = state.at_risk_wait_ms
         if "WAIT_OVER" in {row.verdict for row in outcome.candidates}:
             assert "AT_RISK" in outcome.labels
             assert move[0] == "again" or (move[0] == "waited" and 0 < limit_ms <= move[2])
