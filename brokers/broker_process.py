@@ -213,6 +213,7 @@ class BrokerProcess:
         hooks = ReplicaHooks(
             self.switch.changed, membership.propose, membership.ask, self.service.confirmed, self.reporter.report,
             ask_ha_address=self.lookup.ask,
+            register_again=self.membership.register_again,
         )  # fmt: skip
         try:
             self.replica.run(core, hooks)

@@ -211,7 +211,7 @@ class Membership:
         if answer is None:
             return
         if answer.code in CODES_UNREGISTERED:
-            self._register_again()
+            self.register_again()
             return
         if answer.code not in (ResponseCode.SUCCESS, ResponseCode.CONTROLLER_MASTER_STILL_EXIST):
             _log.info("%s answered %d: %s", source, answer.code, answer.remark)
@@ -219,7 +219,8 @@ class Membership:
         if (notice := messages.role_notice(answer, source)) is not None:
             self._hooks.on_notice(notice)
 
-    def _register_again(self) -> None:
+    def register_again(self) -> None:
+        """1003 once more, with the identity it has: the controllers forgot it, or believe too much of it."""
         if not self._reregistering:
             self._reregistering = True
             self._spawn(self._reregister())
@@ -250,7 +251,7 @@ class Membership:
         if answer is None:
             return AlterResult(None)
         if answer.code in CODES_UNREGISTERED:
-            self._register_again()
+            self.register_again()
         read = messages.read_alter_answer(answer)
         return AlterResult(messages.settled_code(answer), read.members, read.set_epoch, read.master_epoch)
 

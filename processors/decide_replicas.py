@@ -20,7 +20,7 @@ from events.commands import ApplyBrokerId, CleanBrokerData, RegisterBroker
 from processors.decide_positions import is_below, is_below_heard, restarted_unseen
 from processors.decide_refusals import ACCEPTED_WITHOUT_CHANGE, Decision, Refusal
 from processors.elect_candidates import reach
-from processors.rules import rules_of
+from processors.rules import Rules, rules_of
 from processors.state import (
     BROKER_ID_MAX,
     EPOCH_MAX,
@@ -86,13 +86,14 @@ def register_broker(state: ControllerState, command: RegisterBroker) -> Decision
     highest = broker_set.highest_epoch_seen
     highest = highest if highest > last_epoch else last_epoch
     lost: tuple[MasterCleared | SyncStateSetAltered, ...] = ()
-    if _is_unclean_start(replica, command):
+    is_unclean = _is_unclean_start(broker_set, replica, command, rules)
+    if is_unclean:
         if replica.broker_id in broker_set.sync_state_set:
             lost = left_the_set(broker_set, (replica.broker_id,), REASON_UNCLEAN_START, highest)
         elif broker_set.has_had_master:
             lost = (_same_set_anew(broker_set, highest),)
         highest = max((change.highest_epoch_seen for change in lost), default=highest)
-    registered = _registered(broker_set, replica, command, highest)
+    registered = _registered(broker_set, replica, command, highest, is_unclean=is_unclean)
     told: tuple[MinimumTold | PositionsShown, ...] = ()
     if rules.remembers:
         told = _minimum(broker_set, command)
@@ -139,8 +140,17 @@ def _is_new_start(replica: Replica, command: RegisterBroker) -> bool:
     return command.incarnation is None or command.incarnation != replica.incarnation
 
 
-def _is_unclean_start(replica: Replica, command: RegisterBroker) -> bool:
-    return command.clean is False and _is_new_start(replica, command)
+def _is_unclean_start(broker_set: BrokerSet, replica: Replica, command: RegisterBroker, rules: Rules) -> bool:
+    """
+    Return whether this registration tells that its log cannot be trusted (S5).
+
+    Of a start that is known already, a late repeat says so too. But who is alone in the set may have been
+    chosen at risk without hearing of it: it refuses to lead, and until it is believed nobody elects anew.
+    """
+    if command.clean is not False:
+        return False
+    alone = broker_set.sync_state_set == (replica.broker_id,)
+    return _is_new_start(replica, command) or (rules.notices_going_back and alone)
 
 
 def _went_back(broker_set: BrokerSet, replica: Replica, command: RegisterBroker) -> bool:
@@ -174,7 +184,12 @@ def _minimum(broker_set: BrokerSet, command: RegisterBroker) -> tuple[MinimumTol
 
 
 def _registered(
-    broker_set: BrokerSet, replica: Replica, command: RegisterBroker, highest: int
+    broker_set: BrokerSet,
+    replica: Replica,
+    command: RegisterBroker,
+    highest: int,
+    *,
+    is_unclean: bool,
 ) -> BrokerRegistered:
     """Return the registration; what was unclean stays so until it is back in the set (S5)."""
     is_master = broker_set.master_broker_id == replica.broker_id
@@ -184,7 +199,7 @@ def _registered(
         command.broker_address,
         command.ha_address,
         command.incarnation,
-        replica.clean and not _is_unclean_start(replica, command),
+        replica.clean and not is_unclean,
         UNKNOWN if command.last_epoch is None else command.last_epoch,
         UNKNOWN if command.end_offset is None else command.end_offset,
         is_master and _is_new_start(replica, command),

@@ -277,6 +277,8 @@ class ReplicaDriver:
                 self._teller.propose(effect, f"{self.core.incarnation}/{self.core.broker_id}")
             case fx.AskController(elect):
                 self._hooks.ask_controller(elect)
+            case fx.RegisterAgain():
+                self._hooks.register_again()
             case fx.FlushLog():
                 self._hooks.flush_soon()
             case fx.AskHaAddress(master_address):

@@ -123,6 +123,11 @@ class AskController:
 
 
 @dataclass(frozen=True, slots=True)
+class RegisterAgain:
+    """Register once more (1003), as unclean: the controllers chose this replica as if its log could be trusted."""
+
+
+@dataclass(frozen=True, slots=True)
 class AskHaAddress:
     """Ask who may know where `master_address` takes HA links: itself, the name servers. Answered by
     `ha_address_told`, if at all."""
@@ -173,6 +178,7 @@ Effect = (
     | ConfirmMoved
     | ProposeSyncSet
     | AskController
+    | RegisterAgain
     | AskHaAddress
     | RoleChanged
     | ReportEvent

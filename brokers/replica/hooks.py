@@ -43,6 +43,7 @@ class ReplicaHooks:
     on_storage_failed: Callable[[str], None] = lambda reason: None  # the replica is fenced for good
     on_broken: Callable[[BaseException], None] = lambda error: None  # this process cannot go on
     ask_ha_address: Callable[[str], None] = lambda master_address: None
+    register_again: Callable[[], None] = lambda: None  # with what `clean` says now
     flush_soon: Callable[[], None] = lambda: None  # begins a flush beside the loop; who refuses it tells `storage_failed`
 
 

@@ -18,6 +18,7 @@ from brokers.replica.effects import (
     CutIncompleteTail,
     Effect,
     FlushLog,
+    RegisterAgain,
     ReportEvent,
     RoleChanged,
 )
@@ -97,8 +98,10 @@ class RoleTransitions:
                 return self._become_master(notice, now_ms)
             case Verdict.FOLLOW:
                 return self._become_slave(notice, now_ms)
-            case Verdict.FENCE | Verdict.VETO:
+            case Verdict.FENCE:
                 return self._become_fenced(notice, now_ms) + self._ask(elect=True, now_ms=now_ms)
+            case Verdict.VETO:
+                return self._become_fenced(notice, now_ms) + self._refuse_to_lead(now_ms)
             case Verdict.ASK_ELECTION:
                 return self._ask(elect=True, now_ms=now_ms)
             case Verdict.ASK_STATE:
@@ -212,6 +215,11 @@ class RoleTransitions:
         effects += self._leave(f"fenced in epoch {notice.master_epoch}", now_ms)
         self._take_epoch(notice)
         return effects + self._role_effects(notice.source)
+
+    def _refuse_to_lead(self, now_ms: int) -> list[Effect]:
+        """The controllers believe in this log, as when an election at risk was never heard here: without being told
+        otherwise they keep a master that lives and does not lead."""
+        return [RegisterAgain(), *self._ask(elect=True, now_ms=now_ms)]
 
     def _role_effects(self, source: str) -> list[Effect]:
         role = self.role.value

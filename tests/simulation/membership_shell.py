@@ -209,7 +209,8 @@ class MembershipShell:
                 self.node.notice(notice)
         self._drive(effects)
 
-    def _register_again(self) -> None:
+    def register_again(self) -> None:
+        """As `membership.register_again`."""
         if not self._reregistering:
             self._reregistering = True
             self._drive(self._registration.reregister())
@@ -233,7 +234,7 @@ class MembershipShell:
         if answer is None:
             return
         if answer.code in CODES_UNREGISTERED:
-            self._register_again()
+            self.register_again()
         elif answer.code in (ResponseCode.SUCCESS, ResponseCode.CONTROLLER_MASTER_STILL_EXIST):
             notice = messages.role_notice(answer, "elect" if elect else "poll")
             if notice is not None:
@@ -269,7 +270,7 @@ class MembershipShell:
         def answered(answer: RemotingCommand | None) -> None:
             told = None if answer is None else messages.read_alter_answer(answer)
             if answer is not None and answer.code in CODES_UNREGISTERED:
-                self._register_again()
+                self.register_again()
             known = (None, None, None) if told is None else (told.members, told.set_epoch, told.master_epoch)
             self.node.step(
                 lambda core: core.on_alter_result(effect.token, messages.settled_code(answer), *known, self.world.now_ms)

@@ -259,6 +259,10 @@ class ReplicaShell:
         name = command_id(f"{self.core.incarnation}/{self.core.broker_id}", effect.token)
         self.node.membership.propose(effect, name)
 
+    def _do_RegisterAgain(self, effect: fx.RegisterAgain) -> None:
+        self.world.count("set.chosen_unclean_told")
+        self.node.membership.register_again()
+
     def _do_AskController(self, effect: fx.AskController) -> None:
         self.node.membership.ask(elect=effect.elect)
 

@@ -240,6 +240,26 @@ def test_s5_the_same_unclean_start_registering_again_does_not_leave_again():
     assert history.set.replica(3).clean
 
 
+def test_s5_who_was_chosen_at_risk_without_hearing_it_and_is_chosen_again_can_refuse():
+    """The second election rests on the first one, so it has no risk of its own; the replica knows better."""
+    history = with_master(1, 2)
+    for broker_id in (1, 2):
+        history.register(broker_id, f"i{broker_id}-again", clean=False)
+    everyone = tuple(seen(i, incarnation=f"i{i}-again" if i < 3 else "", offset=5000 - i) for i in (1, 2, 3))
+    assert "AT_RISK" in history.elect(-1, *everyone).labels
+    unheard = tuple(seen(i, alive=i > 1, incarnation=f"i{i}-again" if i < 3 else "") for i in (1, 2, 3))
+    history.elect(-1, *unheard)
+    assert (history.set.master_broker_id, history.set.sync_state_set) == (None, (1,))
+    assert history.elect(1, *everyone).labels == ()
+
+    outcome = history.register(1, "i1-again", clean=False)
+
+    assert [type(change).__name__ for change in outcome.changes][:2] == ["MasterCleared", "SyncStateSetAltered"]
+    assert (history.set.sync_state_set, history.set.replica(1).clean) == ((), False)
+    outcome = history.elect(-1, *everyone)
+    assert (history.set.master_broker_id, "AT_RISK" in outcome.labels) == (1, True)
+
+
 # --- 5.7 CleanBrokerData -------------------------------------------------------------------
 
 

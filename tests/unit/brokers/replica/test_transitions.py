@@ -48,6 +48,13 @@ def test_a_newer_notice_overtakes_a_promotion_under_way() -> None:
     assert one.role is Role.SLAVE and one.master is None
 
 
+def test_who_is_chosen_without_being_trusted_says_so_and_asks_for_another_election() -> None:
+    one = roles(clean=False)
+    effects = promoted(one)
+    assert one.role is Role.FENCED
+    assert effects[-2:] == [fx.RegisterAgain(), fx.AskController(True)]
+
+
 def test_tokens_of_proposals_never_repeat_over_masterships() -> None:
     one = roles()
     promoted(one, 2)
