@@ -149,8 +149,10 @@ def _is_unclean_start(broker_set: BrokerSet, replica: Replica, command: Register
     """
     if command.clean is not False:
         return False
-    alone = broker_set.sync_state_set == (replica.broker_id,)
-    return _is_new_start(replica, command) or (rules.notices_going_back and alone)
+    if _is_new_start(replica, command):
+        return True
+    is_trusted = broker_set.sync_state_set == (replica.broker_id,) and not broker_set.at_risk
+    return rules.notices_going_back and is_trusted
 
 
 def _went_back(broker_set: BrokerSet, replica: Replica, command: RegisterBroker) -> bool:

@@ -316,7 +316,7 @@ def an_unclean_replica_leads(patch: Patch) -> None:
 
 
 def an_unclean_replica_stays_a_member(patch: Patch) -> None:
-    patch.setattr(decide_replicas, "_is_unclean_start", lambda replica, command: False)
+    patch.setattr(decide_replicas, "_is_unclean_start", lambda *_: False)
 
 
 def a_restarted_master_goes_on(patch: Patch) -> None:

@@ -129,7 +129,7 @@ def cut_one_epoch_too_early(patch: Patch) -> None:
 
 
 def unclean_replica_stays_a_member(patch: Patch) -> None:
-    patch.setattr(decide_replicas, "_is_unclean_start", lambda replica, command: False)
+    patch.setattr(decide_replicas, "_is_unclean_start", lambda *_: False)
 
 
 def restarted_master_goes_on_in_its_epoch(patch: Patch) -> None:

@@ -180,7 +180,7 @@ def waiting_for_the_log_has_no_end(patch: Patch) -> None:
 
 
 def an_unclean_replica_stays_a_member(patch: Patch) -> None:
-    patch.setattr(decide_replicas, "_is_unclean_start", lambda replica, command: False)
+    patch.setattr(decide_replicas, "_is_unclean_start", lambda *_: False)
 
 
 def a_master_may_leave_its_set(patch: Patch) -> None:
