@@ -292,5 +292,5 @@ class BrokerNode:
         """Whatever comes over a remoting connection of this broker."""
         if request.code == RequestCode.NOTIFY_BROKER_ROLE_CHANGED:
             self.membership.notified(request)
-        elif request.code in (RequestCode.SEND_MESSAGE, RequestCode.PULL_MESSAGE):
+        elif request.code in (RequestCode.SEND_MESSAGE, RequestCode.PULL_MESSAGE, RequestCode.REGENT_HAND_OVER):
             self.service.request(wire, request)

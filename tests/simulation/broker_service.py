@@ -31,6 +31,7 @@ from brokers.service.send_messages import MessageMaker
 from brokers.service.topics import TopicConfig, TopicTable
 from tests.simulation.blocks import PowerCut
 from tests.simulation.disk import QUEUE_ID, TOPIC
+from tests.simulation.handing_over import HandingOver
 from tests.simulation.passing_on import Asked, Calls, peer_of
 from tests.simulation.virtual_loop import VirtualLoop
 from tests.simulation.wire import Wire
@@ -68,9 +69,16 @@ class BrokerService:
         self._roles = RoleView()
         self._topics = TopicTable([TopicConfig(TOPIC)])
         self._maker = MessageMaker(node.cluster.cluster_name, HOST)
-        self._forwarder = Forwarder(self._roles, Calls(node, self._loop), HOLD_MS, self._is_replica)  # type: ignore[arg-type]
+        calls = Calls(node, self._loop)
+        self._forwarder = Forwarder(self._roles, calls, HOLD_MS, self._is_replica)  # type: ignore[arg-type]
         self._sends = self._forwarder.by_master(self._send, writes=True)  # type: ignore[arg-type]
         self._reads = self._forwarder.by_master(self._read, repeatable=True)  # type: ignore[arg-type]
+        self._unanswered = 0
+        self.hand_over = HandingOver(node, self._loop, self._roles, self._forwarder, calls, lambda: self._unanswered, HOLD_MS)
+
+    @property
+    def takes_writes(self) -> bool:
+        return self._roles.serves(writes=True)
 
     def _is_replica(self, peer: str) -> bool:
         return any(peer == peer_of(one) for one in self.node.cluster.brokers)
@@ -82,8 +90,11 @@ class BrokerService:
         self._roles.changed(effect)
 
     def request(self, wire: Wire, request: RemotingCommand) -> None:
-        """10 and 11."""
+        """10, 11 and 19012."""
         connection = Asked(wire, self.node)
+        if request.code == RequestCode.REGENT_HAND_OVER:
+            self._answer(connection, self.hand_over.serve(connection, request))
+            return
         handler = self._reads if request.code == RequestCode.PULL_MESSAGE else self._sends
         self._answer(connection, handler(connection, request))  # type: ignore[arg-type]
 
@@ -140,6 +151,7 @@ class BrokerService:
     def _stored(self, put: Put) -> None:
         shell = self.node.shell
         assert shell is not None
+        self._unanswered += 1
         hung_ms = self.node.stand_still_for_append()
         self._gate.appended(self.world.now_ms, self.world.now_ms + hung_ms)
         if self.node.cluster.shape.sync_flush:
@@ -175,6 +187,7 @@ class BrokerService:
             return
         code, remark = put_rules.code_of(put_rules.combine(put.confirmed, put.flushed or Flushed.DURABLE))
         request, put.request = put.request, None
+        self._unanswered -= 1
         if code in (ResponseCode.SUCCESS, ResponseCode.FLUSH_DISK_TIMEOUT):
             data = bytes(self.disk.log[put.start : put.end])
             self.node.cluster.checkers.acknowledged(self.node, put.epoch, put.start, data, durable=code == ResponseCode.SUCCESS)

@@ -426,6 +426,8 @@ class Checkers:
             return f"{len(masters)} masters"
         master = masters[0].core
         assert master is not None
+        if not masters[0].service.takes_writes:
+            return f"{masters[0].name} holds writes back"
         # An election at risk may take a learner; it stays a member as long as it leads.
         learning = {node.broker_id for node in self.cluster.brokers if node.settings.is_learner}
         registered = sorted(node.broker_id or -1 for node in self.cluster.brokers if not node.settings.is_learner)

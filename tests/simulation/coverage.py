@@ -80,6 +80,7 @@ def everything() -> list[str]:
     names += ["forward.passed_on", "forward.served", "forward.done", "forward.unknown"]
     names += ["fault.lasting_unheard", "snapshot.refused", "controller.from_anothers_snapshot", "replica.cleaned", "replica.emptied"]
     names += ["election.waits", "event.LossNoticed", *(f"left.{why}" for why in LEFT)]
+    names += ["event.HandOverBegun", "event.HandOverCompleted", "event.HandOverRefused"]
     names += ["shape.learners", "shape.priorities", "shape.minimums"]
     names += ["controller.from_snapshot", "outcome_log.late", "count_mode.worlds"]
     return names

@@ -75,6 +75,7 @@ class Faults:
             ("clock_jump", lambda: self._clock_jump("clock_jump", self.world.chance.choice(self.cluster.controllers))),
             ("broker_clock_jump", lambda: self._clock_jump("broker_clock_jump", self._broker())),
             ("designate", self._designate),
+            ("hand_over", self._hand_over),
             ("suspect", self._suspect),
             ("kill_inside", self._kill_inside),
             ("disk_full", lambda: self._disk("disk_full", disk_faults.fill)),
@@ -185,17 +186,24 @@ class Faults:
         self._kill(leader, "kill_both")
 
     def _stop_in_order(self) -> None:
-        """Half of them lose power then, which must not cost a bit."""
-        node = self._broker()
+        """A master hands over first, if somebody can take over."""
+        node = self._broker() if self.world.one_in(2) else self._master()
         if node.up and node.disk.power_in is None:
-            self.world.note(f"   {node.name} stops")
-            self._did("stop_in_order")
-            node.stop_in_order()
-            if self.world.one_in(2):
-                trusted = not node.disk.distrusted
-                node.disk.lose_power(self.world)
-                node.disk.distrusted = not trusted
-            self.restart_later(node)
+            self.world.note(f"   {node.name} shall stop")
+            node.service.hand_over.before_stop(lambda: self._stop(node))
+
+    def _stop(self, node: BrokerNode) -> None:
+        """Half of them lose power then, which must not cost a bit."""
+        if not node.up or node.disk.power_in is not None:
+            return
+        self.world.note(f"   {node.name} stops")
+        self._did("stop_in_order")
+        node.stop_in_order()
+        if self.world.one_in(2):
+            trusted = not node.disk.distrusted
+            node.disk.lose_power(self.world)
+            node.disk.distrusted = not trusted
+        self.restart_later(node)
 
     def _unheard(self) -> None:
         """A replica that its master hears and the controllers do not, for longer than any patience."""
@@ -284,6 +292,13 @@ class Faults:
         if node.broker_id is not None:
             self._did("designate")
             self.operator.designate(node.broker_id)
+
+    def _hand_over(self) -> None:
+        """An operator wants another master, this one or whoever can; now and then nobody of the kind is there."""
+        node = self._master()
+        if node.up and not node.paused:
+            self._did("hand_over")
+            node.service.hand_over.wish(self._broker().broker_id if self.world.one_in(2) else None)
 
     def _suspect(self) -> None:
         if self.operator.suspect():

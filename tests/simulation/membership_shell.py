@@ -44,6 +44,10 @@ class ControllerLinks:
         self._leader: str | None = None
         self._wires: dict[str, Wire] = {}
 
+    @property
+    def leader(self) -> str | None:
+        return self._leader
+
     def start(self) -> None:
         for name in self.node.cluster.controller_names:
             self._connect(name)
@@ -229,14 +233,32 @@ class MembershipShell:
             request = messages.replica_info(self.me, self.broker_id)
         self._controllers.ask(request, lambda answer: self._answered(elect, answer))
 
+    @property
+    def leader(self) -> str | None:
+        """The controller that leads, as far as known."""
+        return self._controllers.leader
+
+    def elect(self, broker_id: int, designate: bool, answered: Answered) -> None:
+        """1002 for a replica of the set; what it says of the roles is followed at once."""
+        request = messages.elect_master(self.me, broker_id, next(self._ids), self.node.wall_ms, designate)
+
+        def take(answer: RemotingCommand | None) -> None:
+            self._take("elect", answer)
+            answered(answer)
+
+        self._controllers.ask(request, take)
+
     def _answered(self, elect: bool, answer: RemotingCommand | None) -> None:
         self._asking[elect] = 0
+        self._take("elect" if elect else "poll", answer)
+
+    def _take(self, source: str, answer: RemotingCommand | None) -> None:
         if answer is None:
             return
         if answer.code in CODES_UNREGISTERED:
             self.register_again()
         elif answer.code in (ResponseCode.SUCCESS, ResponseCode.CONTROLLER_MASTER_STILL_EXIST):
-            notice = messages.role_notice(answer, "elect" if elect else "poll")
+            notice = messages.role_notice(answer, source)
             if notice is not None:
                 self.node.notice(notice)
 

@@ -51,6 +51,9 @@ MIXES: Mapping[str, Mix] = {
     "cleaned": Mix({"clean": 3, "kill_broker": 2, "kill_master": 2, "isolate": 1, "lose_power": 1}, every_ms=(200, 1_500), odd=False),
     "lasting": Mix({"lasting_cut": 4, "kill_master": 1, "kill_broker": 1}, every_ms=(400, 1_500), odd=False, stall_one_in=0, faulty_ms=50_000),
     "doubted": Mix({"log_tail_lost": 2, "kill_master": 3, "kill_broker": 2, "isolate": 2, "lose_power": 1}, every_ms=(200, 1_500), odd=False),
+    "handed": Mix({
+        "hand_over": 5, "stop_in_order": 2, "kill_master": 1, "pause_broker": 1, "isolate": 1, "cut": 1, "lose_power": 1, "suspect": 1,
+    }, every_ms=(60, 700), stall_one_in=0),
     "snapshots": Mix({"wrong_snapshot": 3, "lose_snapshots": 2, "suspect": 3, "poll": 1, "restart_master": 1}, every_ms=(80, 400)),
 }  # fmt: skip
 """Directed worlds: what meets too seldom when everything is mixed."""

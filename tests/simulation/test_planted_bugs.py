@@ -15,17 +15,19 @@ import pytest
 from brokers.ha import slave_link
 from brokers.ha.epochs import EpochHistory
 from brokers.ha.sync_set import SyncSet
+from brokers.hand_over import Facts, HandOver, Stage
 from brokers.replica import transitions
 from brokers.replica.effects import AppendRaw, SendBytes, WriteEpochs
 from brokers.replica.master_role import MasterRole
 from brokers.replica.roles import Verdict, judge
 from brokers.replica.slave_role import SlaveRole
 from brokers.replica.transitions import RoleTransitions
+from brokers.service.role_view import RoleView
 from processors import decide, decide_elect, decide_replicas, elect_candidates
 from processors.decide_refusals import Refusal
 from processors.fold_repeats import RecentCommands
 from tests.simulation.cluster import Shape
-from tests.simulation.mixes import Mix
+from tests.simulation.mixes import MIXES, Mix
 from tests.simulation.run import run_world
 from tests.simulation.test_simulation import say
 from tests.simulation.world import InvariantBroken, World
@@ -227,9 +229,25 @@ def late_notice_brings_back_an_older_set(patch: Patch) -> None:
     patch.setattr(SyncSet, "learn", unordered)
 
 
+def writes_are_held_after_a_hand_over_failed(patch: Patch) -> None:
+    drain = RoleView.drain
+    patch.setattr(RoleView, "drain", lambda self, on: drain(self, on) if on else None)
+
+
+def a_hand_over_waits_for_nobody(patch: Patch) -> None:
+    """Sends that are in the log and not confirmed by everybody fail."""
+
+    def at_once(self: HandOver, facts: Facts, now_ms: int) -> None:
+        self.stage = Stage.ASKING
+
+    patch.setattr(HandOver, "_drain", at_once)
+
+
 PLANTED: Mapping[str, Planted] = {
     bug.plant.__name__: bug
     for bug in (
+        Planted(writes_are_held_after_a_hand_over_failed, MIXES["handed"], 20),
+        Planted(a_hand_over_waits_for_nobody, MIXES["handed"], 20),
         Planted(acknowledged_before_all_members_did, DEATHS, 10),
         Planted(pending_proposal_dropped_by_a_poll, POLLED, 20),
         Planted(no_term_check_in_the_fold, ODD, 5),
