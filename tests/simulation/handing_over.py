@@ -8,7 +8,6 @@ now and then it fails.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import TYPE_CHECKING
@@ -64,7 +63,7 @@ class HandingOver:
 
     async def _copy_tables(self, master: str, epoch: int) -> str | None:
         world = self._node.world
-        await asyncio.sleep(world.between(*TABLES_MS) / 1000)
+        await self._loop.sleep(world.between(*TABLES_MS))
         return "the tables could not be copied" if world.one_in(TABLES_FAIL_ONE_IN) else None
 
     def _report(self, kind: str, fields: dict[str, object]) -> None:

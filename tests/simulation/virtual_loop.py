@@ -61,6 +61,11 @@ class VirtualLoop(Base):
         self._coroutines.append(coro)
         return task
 
+    async def sleep(self, delay_ms: int) -> None:
+        future = self.create_future()
+        self.call_later(delay_ms / 1000, future.set_result, None)
+        await future
+
     def _let_go(self) -> None:
         """A world ends in the middle of things: what did not begin yet, and what waits, never goes on."""
         for coro in self._coroutines:
