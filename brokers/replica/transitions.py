@@ -163,8 +163,7 @@ class RoleTransitions:
 
     def _promoted(self, notice: RoleNotice, end_offset: int, now_ms: int) -> list[Effect]:
         assert notice.members is not None and notice.set_epoch is not None
-        effects: list[Effect] = [FlushLog()]
-        effects += self._log.was_cut(end_offset, "incomplete record at the end")
+        effects = self._log.was_cut(end_offset, "incomplete record at the end")
         effects += self._log.begin_epoch(notice.master_epoch)
         self._clean = True  # or the controller chose it knowingly (AT_RISK): its log is the log now
         self.master = MasterRole(
@@ -178,7 +177,9 @@ class RoleTransitions:
             now_ms=now_ms,
             admission=self._admission,
         )
-        return effects + self._role_effects(notice.source) + self.master.begin(now_ms)
+        effects += self._role_effects(notice.source) + self.master.begin(now_ms)
+        # Behind the epoch's own write: a disk does one after the other, and clients wait for that one.
+        return [*effects, FlushLog()]
 
     def _become_slave(self, notice: RoleNotice, now_ms: int) -> list[Effect]:
         """Persist the epoch, close every link, then follow (S8)."""
