@@ -1,5 +1,5 @@
 """Design section 4: one test for each safety rule of a set, under the rule's name (S11, the command log's own, stands in
-tests/unit/processors/test_log_watch.py).
+tests/unit/processors/test_log_watch.py; S14 to S20 in test_4_trust.py).
 
 Each rule is shown twice: it holds, and its test fails once the rule is broken on purpose by a patch of one product
 function (`BROKEN`). A rule whose breaking nobody sees would not be shown at all.
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -34,12 +34,12 @@ from brokers.replica.transitions import RoleTransitions
 from brokers.service.topic_changes import TopicChanges
 from processors import decide_replicas, elect
 from processors.decide_refusals import ACCEPTED_WITHOUT_CHANGE
+from tests.support.broken_on_purpose import Bug, Patch, Rule, cases, is_seen, name_of
 from tests.support.brokers import free_port, send_request
 from tests.support.client_service import Desk
 from tests.support.control_history import History, seen, with_master, with_replicas
 from tests.support.replica_world import RECORD_BYTES, World
 
-Patch = pytest.MonkeyPatch
 H = EpochHistory.of
 DEAD = {"alive": False, "reason": "connection_closed"}
 
@@ -413,8 +413,7 @@ def an_empty_epoch_is_not_superseded(patch: Patch) -> None:
     patch.setattr(EpochHistory, "append", as_java_does)
 
 
-Rule = Callable[[Path], Awaitable[None]]
-BROKEN: dict[Rule, tuple[Callable[[Patch], None], ...]] = {
+BROKEN: dict[Rule, tuple[Bug, ...]] = {
     test_s1_success_needs_every_member_of_the_union_with_the_pending_proposal: (
         the_proposed_do_not_count, any_copy_is_enough, the_minimum_is_not_looked_at,
     ),
@@ -440,18 +439,11 @@ BROKEN: dict[Rule, tuple[Callable[[Patch], None], ...]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("rule", "bug"),
-    [pytest.param(rule, bug, id=f"{rule.__name__.split('_')[1]}-{bug.__name__}") for rule, bugs in BROKEN.items() for bug in bugs],
-)
-async def test_a_rule_that_is_broken_on_purpose_is_seen(rule: Rule, bug: Callable[[Patch], None], tmp_path: Path) -> None:
-    with pytest.MonkeyPatch.context() as patch:
-        bug(patch)
-        with pytest.raises(BaseException) as caught:  # noqa: PT011 - which check sees it is the rule's own affair
-            await rule(tmp_path)
-    assert isinstance(caught.value, (AssertionError, pytest.fail.Exception)), caught.value
+@pytest.mark.parametrize(("rule", "bug"), cases(BROKEN))
+async def test_a_rule_that_is_broken_on_purpose_is_seen(rule: Rule, bug: Bug, tmp_path: Path) -> None:
+    await is_seen(rule, bug, tmp_path)
 
 
 def test_every_rule_of_a_set_is_here() -> None:
-    names = {rule.__name__.split("_")[1] for rule in BROKEN}
+    names = {name_of(rule) for rule in BROKEN}
     assert names == {f"s{number}" for number in range(1, 14)} - {"s11"}
