@@ -96,8 +96,8 @@ def left_for_a_loss(play: Schedule) -> int:
     return play.world.counts["left.LOSS_PROVEN"] + play.world.counts["left.UNCLEAN_START"]
 
 
-def play_a3() -> Schedule:
-    """A slave's disk goes back by a moment; its master is there."""
+def play_a3(*, heard: bool = True) -> Schedule:
+    """A slave's disk goes back by a moment; its master is there. `heard` False: no controller knows what the slave told last."""
     play = Schedule(4, brokers=2, acked=100)
     (other,) = play.others()
     copy, acked = other.disk.copy(), len(play.checkers.acked)
@@ -107,6 +107,11 @@ def play_a3() -> Schedule:
     other.disk = copy
     play.checkers.forget_epochs(other.name)
     play.checkers.lost_by_accident(other)
+    if not heard:
+        for controller in play.cluster.controllers:
+            controller.stop()
+            controller.start()
+        play.run(5_000, lambda: any(one.core is not None and one.core.is_active for one in play.cluster.controllers))
     other.start()
     play.run(10_000)
     return play
@@ -118,6 +123,11 @@ def test_a3_a_log_that_went_back_is_noticed_and_leaves_the_set() -> None:
     assert play.is_whole()
     settled = [message for message in play.checkers.acked if message.at_ms < play.world.now_ms - 1_000]
     assert all(play.checkers._holds(node, message) for node in play.cluster.brokers for message in settled)
+
+
+def test_a3_where_controllers_forgot_what_they_heard_the_master_proves_it() -> None:
+    play = play_a3(heard=False)
+    assert play.world.counts["left.LOSS_PROVEN"] == 1
 
 
 def test_a3_is_seen_where_neither_masters_nor_the_fold_look(monkeypatch: pytest.MonkeyPatch) -> None:
