@@ -107,6 +107,10 @@ class ClientService:
 
     def confirmed(self, confirm_offset: int) -> None:
         """Messages up to here may be read: their queues follow."""
+        if (until := self.pulls.caught_up_with(confirm_offset)) is not None:
+            self._follower.confirmed(until)
+            self._follower.catch_up()
+            self.pulls.caught_up()
         self._follower.confirmed(confirm_offset)
 
     def _queues_grew(self, grown: list[QueueGrowth]) -> None:

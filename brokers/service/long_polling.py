@@ -12,7 +12,7 @@ Invariants:
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 HELD_PULLS_MAX = 100_000
@@ -89,6 +89,11 @@ class HeldPulls:
             if pull.held:
                 late.append(pull)
         return self._release(late)
+
+    def beyond(self, end_of: Callable[[str, int], int]) -> list[HeldPull]:
+        """The pulls that wait beyond the end of their queue."""
+        ends = {key: end_of(*key) for key in self._queues}
+        return self._release([pull for key, waiting in self._queues.items() for pull in waiting if pull.offset > ends[key]])
 
     def connection_closed(self, connection_id: int) -> None:
         """Nobody waits for these any more."""

@@ -86,6 +86,21 @@ class PullService:
         """What is in the log by now may have been confirmed before, and read."""
         self._unconfirmed_until = self._store.log_end
 
+    def caught_up_with(self, confirm_offset: int) -> int | None:
+        """Where the log ended when this mastership began, if that is about to be confirmed; None before and afterwards."""
+        until = self._unconfirmed_until
+        return until if until and confirm_offset >= until else None
+
+    def caught_up(self) -> None:
+        """All that the old master may have confirmed can be read here: who still waits beyond it is moved back, before more
+        comes that would be missed."""
+        self._unconfirmed_until = 0
+        self._in_slices(self.held.beyond(self._end_of), self._look_again)
+
+    def _end_of(self, topic: str, queue_id: int) -> int:
+        queue = self._store.queues.get(topic, queue_id)
+        return 0 if queue is None else queue.max_offset
+
     def mastership_over(self) -> None:
         """Held pulls are answered as if nothing had come: the next ones find the new master."""
         self._in_slices(self.held.release_all(), self._answer_held)

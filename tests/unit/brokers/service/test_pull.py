@@ -53,6 +53,29 @@ async def test_a_consumer_ahead_of_a_new_masters_confirm_offset_waits(tmp_path: 
         assert (await held).code == 0 and (await send).code == 0
 
 
+async def test_who_waits_beyond_all_that_the_old_master_had_is_moved_back_before_new_messages_come(tmp_path: Path) -> None:
+    """It would get the message at its place and miss those before it."""
+    async with Desk(tmp_path) as desk:
+        desk.lead()
+        await desk.ask(send_request("T", b"x"))
+        desk.confirm_at_once = False
+        first = asyncio.ensure_future(desk.ask(send_request("T", b"y")))
+        await until(lambda: desk.waits, "the second message is written")
+        desk.lead(epoch=2)
+        pulls = [pull_request("T", 0, place, suspend_ms=30_000) for place in (2, 4)]
+        pulls[1].ext["consumerGroup"] = "beyond"
+        held = [asyncio.ensure_future(desk.ask(one)) for one in pulls]
+        await until(lambda: desk.service.pulls.held.count == 2, "the pulls are held")
+        more = [asyncio.ensure_future(desk.ask(send_request("T", b"z"))) for _ in range(5)]
+        await until(lambda: desk.store.log_end == 7 * desk.store.confirm_offset, "five more are written")
+        desk.confirm_at_once = True
+        desk.confirm()  # all in one step
+        moved = await held[1]
+        assert (moved.code, moved.ext["nextBeginOffset"]) == (21, "2")
+        assert [each.queue_offset for each in decode_messages((await held[0]).body)] == [2, 3, 4, 5, 6]
+        assert [answer.code for answer in await asyncio.gather(first, *more)] == [0] * 6
+
+
 async def test_an_offset_beyond_the_queue_is_moved_back_also_while_sends_are_under_way_or_the_consumer_would_miss_them(tmp_path: Path) -> None:
     async with Desk(tmp_path) as desk:
         desk.lead()
