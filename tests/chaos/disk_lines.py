@@ -1,7 +1,9 @@
-"""A broker whose disk is full for a while: what senders are told, that reads go on, that it passes by itself."""
+"""A broker that has no room for a while, on its disk or among its descriptors: what senders are told, that reads go on,
+that it passes by itself."""
 
 from __future__ import annotations
 
+import resource
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -12,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from tests.chaos import damage
 from tests.chaos.armed import Armed
 from tests.chaos.broker_stage import BrokerStage
 from tests.chaos.brokers_planned import done
@@ -21,7 +24,7 @@ from tests.chaos.line import Line
 from tests.support.local_cluster import wait_until
 from tests.support.small_disk import SmallDisk, small_disk
 
-FULL_S = 30.0
+FULL_S, USED_UP_S = 30.0, 60.0
 ROOM_BYTES = 32 << 20
 SMALL_FILES = {"commit_log_file_bytes": 1 << 20}
 """What is set aside already for the newest file of the log must not last long."""
@@ -84,6 +87,32 @@ def disk_full(of_master: bool, stage: BrokerStage) -> str:
     return f"{victim} had no room for {FULL_S:.0f} s: {told}, {served} messages were read from it meanwhile"
 
 
+def descriptors_used_up(of_master: bool, stage: BrokerStage) -> str:
+    """It can open nothing more, no file and no connection, while its log goes on into new files."""
+    armed = Armed(stage)
+    victim = stage.master() if of_master else stage.slaves()[0]
+    pid = armed.pid(victim)
+    limits = resource.prlimit(pid, resource.RLIMIT_NOFILE)
+    files = len(damage.log_files(armed.store(victim)))
+    with _no_more_descriptors(pid, limits):
+        stage.wait_for(USED_UP_S)
+    stage.cluster.whole()
+    stage.flows()
+    if armed.pid(victim) != pid:
+        raise NotAsItShouldBe(f"{victim} did not get over it without a restart")
+    wait_until(lambda: len(damage.log_files(armed.store(victim))) > files, f"{victim} has begun another file of its log")
+    return f"{victim} could open nothing for {USED_UP_S:.0f} s, and went on by itself"
+
+
+@contextmanager
+def _no_more_descriptors(pid: int, limits: tuple[int, int]) -> Iterator[None]:
+    resource.prlimit(pid, resource.RLIMIT_NOFILE, (len(list(Path(f"/proc/{pid}/fd").iterdir())), limits[1]))
+    try:
+        yield
+    finally:
+        resource.prlimit(pid, resource.RLIMIT_NOFILE, limits)
+
+
 def _lead(stage: BrokerStage, name: str) -> None:
     done(stage, "controller", "transfer", SET, str(_status(stage, name)["broker_id"]))
     wait_until(lambda: stage.master() == name, f"{name} leads")
@@ -107,5 +136,7 @@ def _left_out(stage: BrokerStage, victim: str) -> None:
 
 LINES = (
     Line("disk-full-master", "the master's disk is full for 30 s", partial(disk_full, True), armed=True, settings=SMALL_FILES),
+    Line("descriptors-master", "the master can open neither file nor connection for a minute", partial(descriptors_used_up, True), armed=True, settings=SMALL_FILES),
+    Line("descriptors-slave", "a slave can open neither file nor connection for a minute", partial(descriptors_used_up, False), armed=True, settings=SMALL_FILES),
     Line("disk-full-slave", "a slave's disk is full for 30 s", partial(disk_full, False), armed=True, settings=SMALL_FILES),
 )
