@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 import shutil
+from collections import Counter
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from pathlib import Path
@@ -34,7 +35,7 @@ OFFSETS_WITHIN_S = 30.0
 DELAYED_WITHIN_S = 120.0
 # so long that a log file of 16 MiB does not hold them: a blank record, a second file
 TOPICS: dict[str, dict[str, str]] = {"Large": {"body": "65536"}, "Small": {"body": "100"}, "Batch": {"body": "100", "batch": "10"}}
-FIRST_ROUND, ROUND = 300, 60
+FIRST_ROUND, ROUND, IDLE, FILES_MAX = 300, 60, 12, 4
 DELAYED, ONE_MINUTE = 8, "5"
 LOG_FILE_NAME = re.compile(r"\d{20}")
 
@@ -49,13 +50,26 @@ def ours_to_java(stage: Stage) -> list[Row]:
     return _both_endings(stage, "ours-java", lambda java, own: (own, java))
 
 
-def _both_endings(stage: Stage, name: str, order: Callable[[Replica, Replica], tuple[Replica, Replica]]) -> list[Row]:
+def expired_java_to_ours(stage: Stage) -> list[Row]:
+    """As `java_to_ours`, of queues whose messages are all gone when the folder changes hands."""
+    return _both_endings(stage, "old-java-ours", lambda java, own: (java, own), lambda folder: folder.play_expired())
+
+
+def expired_ours_to_java(stage: Stage) -> list[Row]:
+    """As `ours_to_java`, of queues whose messages are all gone when the folder changes hands."""
+    return _both_endings(stage, "old-ours-java", lambda java, own: (own, java), lambda folder: folder.play_expired())
+
+
+def _both_endings(
+    stage: Stage, name: str, order: Callable[[Replica, Replica], tuple[Replica, Replica]],
+    play: Callable[[_Folder], list[Row]] = lambda folder: folder.play(),
+) -> list[Row]:  # fmt: skip
     rows = []
     for ending, end in (("stopped", Replica.stop), ("killed", lambda one: one.kill())):
         with ExitStack() as stack:
             set_name = f"folder-{name}-{ending}"
             java, own = _owners(stage, stack, set_name)
-            rows += _Folder(stage, set_name, order(java, own), ending, end).play()
+            rows += play(_Folder(stage, set_name, order(java, own), ending, end))
     return rows
 
 
@@ -101,6 +115,20 @@ class _Folder:
         self._end(first)
         return rows
 
+    def play_expired(self) -> list[Row]:
+        """The idle topic's messages go with the oldest files of the log, each time before another owner opens it."""
+        first, second = self._owners
+        self._open(first)
+        rows = []
+        for one, other in ((first, second), (second, first), (first, second)):
+            self._send_idle()
+            self._send_until_idle_is_old(one)
+            self._hand_over(one, other, expire=True)
+            self._send_idle()
+            rows.append(self._idle_row(other))
+        self._end(second)
+        return rows
+
     @property
     def _java(self) -> Replica:
         return next(one for one in self._owners if not isinstance(one, RegentBroker))
@@ -119,11 +147,13 @@ class _Folder:
             raise Problem(f"{one.name} ended at start", " | ".join(one.logs(6)))
         self._set.wait(f"{one.name} leads", lambda view: view.master_address == one.address and view.in_sync == [one.broker_id])
 
-    def _hand_over(self, one: Replica, other: Replica) -> None:
+    def _hand_over(self, one: Replica, other: Replica, *, expire: bool = False) -> None:
         self._stage.say(f"{self._name}: {self._kind(one)} is {self._ending}, the folder goes to {self._kind(other)}")
         self._end(one)
         if (one.store / "abort").exists() != (self._ending == "killed"):
             raise Problem(f"{one.name} was {self._ending}, its folder says otherwise", "file abort")
+        if expire:
+            self._expire(one)
         shutil.move(one.store, other.store)
         self._open(other)
 
@@ -177,6 +207,48 @@ class _Folder:
         except (OSError, ValueError, KeyError):
             return 0
         return sum(table.get(f"{self._topic('Small')}@{self._name}-group", {}).values())
+
+    # -- idle queues --------------------------------------------------------------------------------------------------
+
+    def _send_idle(self) -> None:
+        self._ledgers.setdefault("Idle", [])
+        self._ledgers["Idle"] += self._sent("Idle", IDLE, {"body": "100"})
+
+    def _send_until_idle_is_old(self, one: Replica) -> None:
+        """Until the newest file of the log has none of its messages."""
+        for _ in range(FILES_MAX):
+            self._sent("Large", FIRST_ROUND, TOPICS["Large"])
+            newest = max(self._log_files(one))
+            if not any(record.topic == self._topic("Idle") for record in records(one, int(newest.name))):
+                return
+        raise Problem(f"{one.name} begins no other file of its log", str(newest))
+
+    def _expire(self, one: Replica) -> None:
+        """As retention does it: the oldest files go, of queues nothing is touched."""
+        *old, newest = [path for path in sorted(self._log_files(one)) if _holds_records(path)]
+        self._stage.say(f"{self._name}: {len(old)} files of the log have expired, {newest.name} stays")
+        for path in old:
+            path.unlink()
+
+    def _log_files(self, one: Replica) -> list[Path]:
+        return [path for path in (one.store / "commitlog").iterdir() if _holds_records(path)]
+
+    def _idle_row(self, one: Replica) -> Row:
+        sent = [row for row in self._ledgers["Idle"] if row.outcome == "SEND_OK"]
+        places = sorted((row.queue, row.offset) for row in sent)
+        counts = Counter(row.queue for row in sent)
+        wanted = sorted((queue, offset) for queue, count in counts.items() for offset in range(count))
+        what = f"{self._kind(one)} opens what was {self._ending}: offsets of queues whose messages had expired"
+        return Row(what, f"{len(sent)} messages in {len(counts)} queues, {len(places) - len(set(places))} offsets given twice", places == wanted)
+
+    def _sent(self, topic: str, messages: int, options: Mapping[str, str]) -> list[LedgerRow]:
+        first, self._round = self._round * 1_000, self._round + 1
+        producer = self._producer(topic, messages, {**options, "first": str(first)})
+        try:
+            producer.wait(lambda rows: len(acknowledged_of(rows)) == messages, f"{messages} messages of {topic} are acknowledged", SENT_WITHIN_S)
+            return producer.stop()
+        finally:
+            producer.end()
 
     # -- what is judged -----------------------------------------------------------------------------------------------
 

@@ -50,6 +50,8 @@ SCENARIOS = (
     Scenario("collision", "java_collision:collision", "an epoch that begins where the last one began: Java alone, then with ours in each role"),
     Scenario("folder-java-to-ours", "java_folders:java_to_ours", "a folder written by Java, opened and served by ours, opened by Java again; stopped and killed"),
     Scenario("folder-ours-to-java", "java_folders:ours_to_java", "a folder written by ours, opened and served by Java, opened by ours again; stopped and killed"),
+    Scenario("folder-expired-java-to-ours", "java_folders:expired_java_to_ours", "queues whose messages have all expired, written by Java, go on where they were under ours and under Java again"),
+    Scenario("folder-expired-ours-to-java", "java_folders:expired_ours_to_java", "queues whose messages have all expired, written by ours, go on where they were under Java and under ours again"),
     Scenario("learner", "java_learner:learner", "an async learner of either kind under a master of the other: copies everything, is never a member"),
     Scenario("mqadmin", "mqadmin_beside", "stock mqadmin's controller commands on Regent and on a Java controller, outputs compared"),
     Scenario("routes", "name_servers", "Java brokers at both name servers: equal answers to clients, also after a failover"),
