@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 CLEANED_LATE_MS, CLEANED_DOWN_MS = (0, 6_000), (7_000, 9_000)
 EMPTIED_MS = (1_000, 12_000)
+WISH_HEARD_MS = 15_000
 FILES = (IDENTITY, MARKER, EPOCHS, EPOCHS_BACKUP, EPOCH_SEEN)
 
 
@@ -33,6 +34,7 @@ class Accidents:
     def __init__(self, faults: Faults) -> None:
         self.faults, self.cluster, self.world = faults, faults.cluster, faults.world
         self._copies: dict[str, SimulatedDisk] = {}
+        self._wished_away: list[tuple[BrokerNode, int]] = []  # and until when the wish may be heard
 
     def kinds(self) -> list[tuple[str, Callable[[], None]]]:
         """By name, in an order that never changes by itself."""
@@ -53,7 +55,9 @@ class Accidents:
     def _victim(self) -> BrokerNode | None:
         """A running replica whose disk or power the budget allows to go now."""
         node = self.world.chance.choice(self.cluster.brokers)
-        return node if node.up and self.cluster.checkers.holders.may_go(node) else None
+        self._wished_away = [(one, until_ms) for one, until_ms in self._wished_away if until_ms > self.world.now_ms]
+        wished_away = [one for one, _ in self._wished_away if one is not node]
+        return node if node.up and self.cluster.checkers.holders.may_go(node, *wished_away) else None
 
     def _did(self, name: str, node: BrokerNode, what: str) -> None:
         self.world.note(f"   {node.name} {what}")
@@ -165,6 +169,7 @@ class Accidents:
         if node is None or node.broker_id is None:
             return
         living, broker_id = self.world.one_in(2), node.broker_id
+        self._wished_away.append((node, self.world.now_ms + WISH_HEARD_MS))
         self._did("clean", node, f"is to be cleaned{', though it lives' if living else ''}")
         if not living:
             node.stop()
