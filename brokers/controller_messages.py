@@ -123,6 +123,8 @@ def elect_master(me: Introduction, broker_id: int, command_id: str, wall_ms: int
         "clusterName": me.cluster_name, "brokerName": me.broker_name, "brokerId": str(broker_id),
         "designateElect": str(designate).lower(), "invokeTime": str(wall_ms), "regentCommandId": command_id,
     } | me.proof()  # fmt: skip
+    if not designate:  # of another start than is registered nobody knows the position
+        ext["regentIncarnation"] = me.incarnation
     return RemotingCommand.request(RequestCode.CONTROLLER_ELECT_MASTER, ext)
 
 

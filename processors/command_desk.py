@@ -10,10 +10,12 @@ from __future__ import annotations
 from bisect import insort
 from collections import deque
 
+from msgspec import structs
+
 from brokers.remoting.codes import ResponseCode
 from brokers.remoting.command import RemotingCommand
 from events.codec import COMMAND_FINGERPRINTS, MalformedRecord, encode, fingerprint_of
-from events.commands import ClaimLeadership, ClusterFormed, Command, RegisterBroker
+from events.commands import ClaimLeadership, ClusterFormed, Command, ElectMaster, RegisterBroker
 from events.outcomes import Outcome
 from processors import effects as fx
 from processors import gateway, responses
@@ -27,7 +29,8 @@ from processors.fold import Applied
 from processors.forwarding import FORWARDED_FOR
 from processors.metrics import TIMEOUT
 from processors.pending import PendingCommand, PendingCommands, Purpose, Waiter
-from processors.pulse import NOTICE_TOKEN
+from processors.pulse import NOTICE_TOKEN, REASON_UNSHOWN
+from processors.read_answers import asked_by_another_start
 from processors.request_fields import NAME_CHARS_MAX
 from processors.state import BrokerSet, Replica
 from processors.triggers import ElectionCall
@@ -112,7 +115,7 @@ class CommandDesk:
         requested_by = request.ext.get(FORWARDED_FOR, waiter.peer)[:NAME_CHARS_MAX]
         envelope = context.envelope(command_id, gateway.cause_of(request), requested_by)
         build = COMMAND_BUILDERS[request.code]
-        command = build(request, envelope, context.evidence_of)
+        command = self._of_its_start(request, build(request, envelope, context.evidence_of))
         command = gateway.as_active(command, context.state.fingerprints)
         if fingerprint_of(command) not in context.state.fingerprints:
             # In the log it would be bytes that nobody reads, and its sender would never hear of it (D3).
@@ -124,6 +127,19 @@ class CommandDesk:
                 *gateway.introduction_of(command), waiter.conn_id, context.now_ms, request.ext.get(NOTICE_TOKEN)
             )
         return append
+
+    def _of_its_start(self, request: RemotingCommand, command: Command) -> Command:
+        """Who asks to lead names its start. Of another one than is registered nobody knows the position (S5)."""
+        broker_set = self._context.state.sets.get(request.ext.get("brokerName", ""))
+        if not isinstance(command, ElectMaster) or "regentIncarnation" not in request.ext or broker_set is None:
+            return command
+        if not asked_by_another_start(request, broker_set, str(command.broker_id)):
+            return command
+        rows = (
+            structs.replace(row, alive=False, reason=REASON_UNSHOWN) if row.broker_id == command.broker_id else row
+            for row in command.evidence
+        )
+        return structs.replace(command, evidence=tuple(rows))
 
     def election(self, call: ElectionCall, phases: dict[str, int]) -> list[Effect]:
         """An election of the controller's own accord."""

@@ -173,7 +173,8 @@ def evidence_row(
     if is_early and reason == REASON_NEVER_SEEN and replica.is_registered:
         reason = REASON_NOT_YET
     if asked and reason not in (REASON_HEARTBEAT, REASON_NOT_FENCED, REASON_UNSHOWN):
-        reason, incarnation = REASON_ASKED, replica.incarnation
+        # What a former start of it told is not this one's: it counts as what it was, and the registration instead (S5).
+        reason, incarnation = REASON_ASKED, replica.incarnation if pulse is None else incarnation
     return ReplicaEvidence(
         broker_id=replica.broker_id,
         alive=reason in (REASON_HEARTBEAT, REASON_ASKED, REASON_AWAITED),

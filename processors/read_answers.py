@@ -28,7 +28,7 @@ def replica_info(
             ResponseCode.CONTROLLER_BROKER_METADATA_NOT_EXIST,
             remark=f"Broker metadata of {request.ext.get('brokerName', '')} is not existed",
         )
-    if _asked_by_another_start(request, broker_set):
+    if asked_by_another_start(request, broker_set, request.ext.get("regentBrokerId", "")):
         return request.reply(
             ResponseCode.CONTROLLER_BROKER_NEED_TO_BE_REGISTERED,
             remark="another start of this broker is registered; register again",
@@ -38,10 +38,9 @@ def replica_info(
     return request.reply(0, set_facts(state, broker_set, at_risk) | ext, set_body(broker_set))
 
 
-def _asked_by_another_start(request: RemotingCommand, broker_set: BrokerSet) -> bool:
+def asked_by_another_start(request: RemotingCommand, broker_set: BrokerSet, broker_id: str) -> bool:
     """A registration can reach the log late, behind the one of the next start: then who lives is not who is
     registered, its heartbeats count for nothing, and only its registering again ends that (S5)."""
-    broker_id = request.ext.get("regentBrokerId", "")
     if not (broker_id.isascii() and broker_id.isdigit() and len(broker_id) <= _ID_DIGITS_MAX):
         return False
     replica = broker_set.replica(int(broker_id))

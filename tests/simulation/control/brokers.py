@@ -7,8 +7,8 @@ Responsible for: what a controller sees of a broker, lost answers, restarts and 
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, NamedTuple
 
 from brokers.remoting import fastjson
 from brokers.remoting.codes import RequestCode, ResponseCode
@@ -27,8 +27,17 @@ STEP_MS = (40, 250)
 POLL_MS, JAVA_POLL_MS = 1_000, 4_000
 LEADER_AGAIN_MS = 3_000
 FLUSHED_BEHIND_MAX = 10
+AT_RISK = "regentAtRisk"
 UNDECIDED = (ResponseCode.SYSTEM_ERROR, ResponseCode.SYSTEM_BUSY, ResponseCode.CONTROLLER_NOT_LEADER)
 NOT_REGISTERED = (ResponseCode.CONTROLLER_BROKER_NEED_TO_BE_REGISTERED, ResponseCode.CONTROLLER_BROKER_METADATA_NOT_EXIST)
+
+
+class Loss(NamedTuple):
+    """A Java broker's power went. `left`: (epoch, end) of what it has still; `shown`: what its last heartbeat named, by the life
+    of each controller that heard it."""
+
+    left: tuple[int, int]
+    shown: Mapping[tuple[str, int], tuple[int, int]]
 
 
 class BrokerNode(Process):
@@ -44,6 +53,7 @@ class BrokerNode(Process):
         self.confirmed = 0
         self.highest_epoch = 0
         self.unclean = False
+        self.losses: list[Loss] = []
         self._temporary: tuple[int, str] | None = None
         self._reset()
 
@@ -81,13 +91,25 @@ class BrokerNode(Process):
     def lose_power(self) -> None:
         """What was not flushed is gone."""
         self.stop()
+        shown = self.realm.promises.hearing.shown(self)
         self.history = up_to(self.history, max(0, end_of(self.history) - self.world.between(0, FLUSHED_BEHIND_MAX)))
         self.unclean, self.incarnation = True, "lost"
+        if self.java:
+            self.losses.append(Loss((epoch_of(self.history), end_of(self.history)), shown))
+        self.set.intact.took(self)
 
     def wipe(self) -> None:
         """Another disk: another replica as far as anybody can tell."""
         self.broker_id, self.history, self.highest_epoch, self.confirmed = None, (), 0, 0
         self.unclean, self._temporary = False, None
+        self.losses.clear()
+        self.set.intact.took(self)
+
+    def copied(self) -> None:
+        """A Java broker says nothing of what it lost; it lacks nothing any more when it has copied it."""
+        if self.java and self.unclean and self.registered and self.set.intact.lacks(self) is None:
+            self.unclean = False
+            self.losses.clear()
 
     # -- heartbeats and calls ----------------------------------------------------------------------
 
@@ -99,9 +121,10 @@ class BrokerNode(Process):
             "regentIncarnation": self.incarnation,
             "regentClean": "false" if self.unclean else "true",
             "regentHaAddress": f"{self.address}-ha",
-            "regentLastEpoch": str(max(self.highest_epoch, epoch_of(self.history))),
+            "regentLastEpoch": str(epoch_of(self.history)),
             "regentEndOffset": str(end_of(self.history)),
             "regentBrokerId": str(self.broker_id),
+            "regentMinInSync": str(self.set.minimum),
         }
         return {name: known[name] for name in wanted}
 
@@ -184,10 +207,10 @@ class BrokerNode(Process):
             self._register()
         elif self.mastership is not None and self._propose(self.mastership):
             return
+        elif self.world.now_ms - self._polled_ms > (JAVA_POLL_MS if self.java else POLL_MS) and not (self.java and self._leaderless):
+            self._poll()  # ours also while nobody leads: it hears that another start of it is registered
         elif self._leaderless:
             self._elect()
-        elif self.world.now_ms - self._polled_ms > (JAVA_POLL_MS if self.java else POLL_MS):
-            self._poll()
 
     def _find_id(self) -> None:
         if self._temporary is None:
@@ -218,7 +241,9 @@ class BrokerNode(Process):
 
     def _register(self) -> None:
         assert self.broker_id is not None
-        extra = self._extra("regentIncarnation", "regentClean", "regentHaAddress", "regentLastEpoch", "regentEndOffset")
+        extra = self._extra(
+            "regentIncarnation", "regentClean", "regentHaAddress", "regentLastEpoch", "regentEndOffset", "regentMinInSync"
+        )
         request = asks.register(self.set.name, self.broker_id, self.address, **extra, **self._command_id("register", self.life))
         self._ask(request, self._registered)
 
@@ -246,7 +271,8 @@ class BrokerNode(Process):
 
     def _elect(self) -> None:
         assert self.broker_id is not None
-        request = asks.elect(self.set.name, self.broker_id, **self._command_id("elect", self.epoch, self.world.now_ms))
+        ids = self._command_id("elect", self.epoch, self.world.now_ms)
+        request = asks.elect(self.set.name, self.broker_id, **ids, **self._extra("regentIncarnation"))
         self._ask(request, self._elected)
 
     def _elected(self, answer: RemotingCommand | None) -> None:
@@ -258,7 +284,8 @@ class BrokerNode(Process):
         elif answer.code in (0, ResponseCode.CONTROLLER_MASTER_STILL_EXIST):
             self._leaderless = False
             self._take_role(answer)
-        self._polled_ms = self.world.now_ms
+        if self.java:
+            self._polled_ms = self.world.now_ms
 
     def _poll(self) -> None:
         extra = self._extra("regentBrokerId", "regentIncarnation")
@@ -341,7 +368,10 @@ class BrokerNode(Process):
         self.highest_epoch = max(self.highest_epoch, epoch)
         self.follows = None if master == self.broker_id else (epoch, master)
         self.mastership = None
-        if master == self.broker_id and members is not None:
+        if master == self.broker_id and self.unclean and not self.java and message.ext.get(AT_RISK) != "true":
+            self.world.count("broker.vetoed")  # it was chosen for what its former start told: it registers as what it is
+            self.registered = False
+        elif master == self.broker_id and members is not None:
             self.mastership = Mastership(epoch, members, set_epoch, self.world.now_ms)
             self.realm.promises.leads(self, epoch)
         self.world.count("broker.role")

@@ -1,8 +1,9 @@
 """
 What goes wrong, when, and how much of it at once.
 
-Responsible for: the fault budget: any number of deaths, pauses, cuts and stalls, but one lost disk at a time, and only
-while the set is whole. Refuses to know: what the processes do about it.
+Responsible for: the fault budget, which is README's sentence: any number of deaths, pauses, cuts and stalls; under rules 3
+disks and power at any time, as long as somebody else holds all that was acknowledged, or the power of a whole set at once;
+under earlier rules one disk, and only while the set is whole. Refuses to know: what the processes do about it.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ LEADERLESS_MS = (100, 3_500)
 LAGGING_MS = (1, 300)
 EVERY_MS = (80, 1_200)
 CLOCK_JUMP_MS = 3_600_000
+ALONE_ONE_IN = 4
 TROUBLE = (0, 60, 15)
 
 
@@ -212,14 +214,31 @@ class Faults:
 
     def _do_lose_power(self) -> None:
         node = self._broker()
-        if node.up and not node.java and node.set.is_whole():
-            self._did("lose_power", node.name)
+        if node.java and not self._notices_losses():
+            return
+        # What a Java broker holds alone goes with it now and then, as it does with RocketMQ.
+        if node.up and (node.set.may_lose(node) or (node.java and self.world.one_in(ALONE_ONE_IN))):
+            self._did("lose_power", f"{node.name}{' (Java)' if node.java else ''}")
+            self.world.count(f"power.{'java' if node.java else 'ours'}")
             node.lose_power()
             self._restart_later(node)
 
+    def _do_blackout(self) -> None:
+        """The power of a whole set goes in one moment: what the longest of them flushed is owed all the same."""
+        replicas = self._set()
+        if replicas.java or replicas.retiring or not self._notices_losses():
+            return
+        self._did("blackout", replicas.name)
+        for node in replicas.brokers:
+            node.lose_power()
+            self._restart_later(node)
+
+    def _notices_losses(self) -> bool:
+        return self.realm.newest_state().rules_version == max(SUPPORTED_RULES)
+
     def _do_wipe_disk(self) -> None:
         node = self._broker()
-        if node.up and node.set.is_whole():
+        if node.up and node.set.may_lose(node):
             self._did("wipe_disk", node.name)
             node.stop()
             node.wipe()
@@ -312,7 +331,7 @@ class Faults:
 
     def _do_clean(self) -> None:
         node = self._broker()
-        if node.up and node.set.is_whole():
+        if node.up and node.set.may_lose(node):
             self._did("clean", node.name)
             node.stop()
             self.operator.clean(node)
@@ -320,7 +339,7 @@ class Faults:
 
     def _do_retire(self) -> None:
         replicas = self._set()
-        if not replicas.at_risk:
+        if not replicas.retiring:
             self._did("retire", replicas.name)
             self.operator.retire(replicas)
 

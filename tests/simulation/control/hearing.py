@@ -6,6 +6,7 @@ Refuses to know: how a controller keeps it.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from brokers.remoting.command import RemotingCommand
@@ -29,6 +30,7 @@ class Hearing:
     def __init__(self, world: World) -> None:
         self.world = world
         self._silent_from: dict[tuple[str, int, str, int], tuple[int, int]] = {}
+        self._shown: dict[tuple[str, str, int], tuple[int, int]] = {}
 
     def heard(self, node: ControllerNode, sender: Process, beat: RemotingCommand) -> None:
         if FORWARDED_FOR in beat.ext:
@@ -36,12 +38,19 @@ class Hearing:
             return
         key = node.name, node.life, beat.ext["brokerName"], int(beat.ext["brokerId"])
         self._silent_from[key] = node.running_ms() + int(beat.ext["heartbeatTimeoutMills"]), sender.life
+        held = int(beat.ext["epoch"]), min(int(beat.ext["confirmOffset"]), int(beat.ext["maxOffset"]))
+        self._shown[sender.name, node.name, node.life] = held
+
+    def shown(self, sender: Process) -> Mapping[tuple[str, int], tuple[int, int]]:
+        """(epoch, confirmed) as its last heartbeat named it, by the life of each controller that heard one."""
+        return {(node, life): held for (name, node, life), held in self._shown.items() if name == sender.name}
 
     def electing(self, node: ControllerNode, record: ElectMaster) -> None:
         """Who elects by silence must not have been deaf to more than half of many for a short while only."""
         self.world.count("elections.by_silence")
         silent_from = self._all_silent_from(node)
-        deaf_ms = node.running_ms() - silent_from[len(silent_from) // 2] if silent_from else 0
+        # One more than half: of one that comes and goes the leader may know otherwise.
+        deaf_ms = node.running_ms() - silent_from[len(silent_from) // 2 + 1] if len(silent_from) > MASS_BROKERS else 0
         if len(silent_from) > MASS_BROKERS and SLACK_MS < deaf_ms < HOLD_MS - SLACK_MS:
             raise InvariantBroken(
                 f"{node.name} elects in {record.broker_name} by {record.envelope.cause}, deaf to half the world for {deaf_ms} ms"

@@ -114,7 +114,7 @@ class OperatorNode(Process):
                 broker.stop()
             broker.wipe()
         replicas.forget()
-        replicas.retiring = replicas.at_risk = True
+        replicas.retiring = True
         self._retire(replicas, f"{self.world.chance.getrandbits(128):032x}")
 
     def _retire(self, replicas: ReplicaSet, command_id: str) -> None:

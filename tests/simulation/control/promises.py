@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING
 
 from brokers.remoting.command import RemotingCommand
 from events.codec import decode
-from events.changes import BrokerIdApplied, MasterElected, RulesActivated
+from events.changes import BrokerIdApplied, BrokersCleaned, MasterElected, RulesActivated
 from events.commands import ElectMaster
-from events.outcomes import LABEL_AT_RISK, LABEL_REPEAT
+from events.outcomes import LABEL_AT_RISK, LABEL_DESIGNATED, LABEL_REPEAT, LABEL_UNCLEAN
 from processors.core_context import REQUEST_DEADLINE_MS
-from processors.state import BrokerSet, ControllerState, check_invariants
+from processors.state import SUPPORTED_RULES, BrokerSet, ControllerState, check_invariants
 from tests.simulation.control.calls import Calls
 from tests.simulation.control.hearing import Hearing
+from tests.simulation.control.history import shared
 from tests.simulation.control.readings import Readings
 from tests.simulation.world import InvariantBroken
 
@@ -58,6 +59,9 @@ class Promises:
         self._owners: dict[tuple[str, int], str] = {}
         self._marks: dict[str, tuple[int, int, int]] = {}
         self._masters: dict[tuple[str, int], tuple[str, int]] = {}
+        self._at_risk: set[tuple[str, int]] = set()
+        self._elects: dict[bytes, tuple[str, int]] = {}
+        self._elected_by: dict[tuple[str, int], tuple[str, int]] = {}
 
     # -- the fold ----------------------------------------------------------------------------------
 
@@ -146,22 +150,39 @@ class Promises:
         replicas = next((one for one in self.realm.sets if one.name == known.broker_name), None)
         if replicas is None:
             return
-        if LABEL_AT_RISK in outcome.labels and outcome.accepted:
-            replicas.put_at_risk()
-            self.world.count("set.at_risk")
+        self._chosen_at_risk(replicas, known, outcome)
         elected = [change for change in outcome.changes if isinstance(change, MasterElected)]
+        for change in elected:
+            if outcome.command_id in self._elects:
+                self._elected_by[replicas.name, change.master_epoch] = self._elects[outcome.command_id]
         for broker in replicas.brokers:
             registered = None if broker.broker_id is None else known.replica(broker.broker_id)
             for change in elected:
                 if broker.highest_epoch >= change.master_epoch:
                     raise InvariantBroken(f"offset {offset}: epoch {change.master_epoch} is not above {broker.highest_epoch} of {broker.name}")
-            if registered is None or broker.broker_id not in known.sync_state_set or replicas.at_risk:
+            if registered is None or broker.broker_id not in known.sync_state_set or replicas.retiring:
                 continue
-            if broker.unclean and registered.incarnation != broker.incarnation:
-                continue  # nobody can know yet; its registration will say so
-            lacks = replicas.lacks(broker)
+            if broker.unclean and (broker.java or registered.incarnation != broker.incarnation):
+                continue  # nobody can know yet; its registration will say so, or a Java broker's heartbeat
+            lacks = replicas.intact.lacks(broker)
             if lacks is not None:
                 raise InvariantBroken(f"offset {offset}: {broker.name} is a member of {known.sync_state_set} and lacks {lacks}")
+
+    def _chosen_at_risk(self, replicas: ReplicaSet, known: BrokerSet, outcome: Outcome) -> None:
+        """Which loss an operator asked for, and what is nobody's to hold any more (before rules 3 the election itself)."""
+        for change in outcome.changes:
+            if isinstance(change, BrokersCleaned):
+                for broker in replicas.brokers:
+                    if broker.broker_id in change.broker_ids:
+                        replicas.intact.given_up(broker)
+        if LABEL_AT_RISK not in outcome.labels or not outcome.accepted:
+            return
+        self.world.count("set.at_risk")
+        self._at_risk.add((replicas.name, known.master_epoch))
+        chosen = next((one for one in replicas.brokers if one.broker_id == known.master_broker_id), None)
+        is_old = self.realm.newest_state().rules_version < max(SUPPORTED_RULES)
+        if is_old or LABEL_UNCLEAN in outcome.labels or LABEL_DESIGNATED in outcome.labels:
+            replicas.intact.chosen_by_an_operator(chosen, "old_rules" if is_old else "operator")
 
     def _all_can_follow(self, offset: int, change: RulesActivated) -> None:
         for node in self.realm.controllers:
@@ -195,7 +216,10 @@ class Promises:
     def appending(self, node: ControllerNode, data: bytes) -> None:
         """D8: no election by silence while half the world is silent to its issuer."""
         record = decode(data)
-        if isinstance(record, ElectMaster) and record.envelope.cause in BY_SILENCE:
+        if not isinstance(record, ElectMaster):
+            return
+        self._elects.setdefault(record.envelope.command_id, (node.name, node.life))
+        if record.envelope.cause in BY_SILENCE:
             self.hearing.electing(node, record)
 
     def answering(self, node: ControllerNode, line: Line, response: RemotingCommand) -> None:
@@ -251,20 +275,29 @@ class Promises:
             raise InvariantBroken(f"{self._masters[key]} and {mastership} are both master of {key}")
         known = self.realm.newest_state().sets.get(broker.set.name)
         is_over = known is not None and known.master_epoch > epoch  # it slept; what the next one acknowledged is not its to hold
-        lacks = None if broker.set.at_risk or is_over else broker.set.lacks(broker)
+        lacks = None if broker.set.retiring or is_over else broker.set.intact.lacks(broker)
+        if lacks is not None and self._went_unnoticed(broker, epoch):
+            broker.set.intact.chosen_by_an_operator(broker, "java_unnoticed")
+            lacks = None
         if lacks is not None:
             raise InvariantBroken(f"{broker.name} leads in epoch {epoch} and lacks {lacks}")
 
-    def acknowledging(self, replicas: ReplicaSet, master: BrokerNode, mastership: Mastership) -> None:
-        """S1: whoever acknowledges is not behind a newer master that lacks it."""
-        if replicas.at_risk:
-            return
+    def _went_unnoticed(self, broker: BrokerNode, epoch: int) -> bool:
+        """README: a Java broker that lost no more than what came after its last heartbeat to whoever elects it."""
+        by = self._elected_by.get((broker.set.name, epoch))
+        return any(by is None or loss.left >= loss.shown.get(by, (-1, -1)) for loss in broker.losses)
+
+    def acknowledging(self, replicas: ReplicaSet, master: BrokerNode, mastership: Mastership) -> bool:
+        """S1: whoever acknowledges is not behind a newer master that lacks it. False: a Java master alone, and its set went on."""
         newest = max((epoch for name, epoch in self._masters if name == replicas.name), default=0)
         if newest > mastership.epoch:
             name, life = self._masters[replicas.name, newest]
             other = next(one for one in replicas.brokers if one.name == name)
-            if other.life == life and dict(other.history).get(mastership.epoch, 0) < mastership.confirmed:
+            if other.life == life and shared(other.history, master.history) < mastership.confirmed:
+                if replicas.java and (replicas.name, newest) in self._at_risk:
+                    return False
                 raise InvariantBroken(f"{master.name} acknowledges in epoch {mastership.epoch}, {name} leads in {newest} without it")
+        return True
 
     # -- at the end --------------------------------------------------------------------------------
 

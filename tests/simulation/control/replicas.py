@@ -10,9 +10,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from processors.state import SUPPORTED_RULES
 from tests.simulation.control.history import end_of, grown, shared, up_to
+from tests.simulation.control.intact import Intact
 
 if TYPE_CHECKING:
+    from processors.state import BrokerSet
     from tests.simulation.control.brokers import BrokerNode
     from tests.simulation.control.realm import Realm
 
@@ -46,14 +49,19 @@ class Mastership:
 
 
 class ReplicaSet:
-    """All brokers of one set. `acknowledged`: epoch -> end of what clients were told is safe."""
+    """All brokers of one set. `intact`: what clients were told is safe, and who has it."""
 
     def __init__(self, realm: Realm, name: str, java: bool) -> None:
         self.realm, self.world, self.name, self.java = realm, realm.world, name, java
         self.brokers: list[BrokerNode] = []
-        self.acknowledged: dict[int, int] = {}
-        self.at_risk = self.retiring = False
+        self.intact = Intact(realm.world)
+        self.retiring = False
         self.world.after(self.world.between(*PUMP_MS), self._pump)
+
+    @property
+    def minimum(self) -> int:
+        """With how few members its masters acknowledge."""
+        return min(2, len(self.brokers))
 
     def _pump(self) -> None:
         for broker in self.brokers:
@@ -63,7 +71,7 @@ class ReplicaSet:
 
     def _lead(self, master: BrokerNode, mastership: Mastership) -> None:
         assert master.broker_id is not None
-        if len(mastership.members) >= min(2, len(self.brokers)):
+        if self._is_enough(mastership):
             master.history = grown(master.history, mastership.epoch, self.world.between(1, WRITE_MAX))
         end, now_ms = end_of(master.history), self.world.now_ms
         mastership.acked[master.broker_id] = (master.life, end)
@@ -73,6 +81,8 @@ class ReplicaSet:
                 mastership.acked[slave.broker_id] = (slave.life, end_of(slave.history))
                 if end_of(slave.history) >= mastership.confirmed:
                     mastership.heard_ms[slave.broker_id] = now_ms
+        if not self.java and not self._is_enough(mastership):
+            return  # Java's confirm alone what was written before the others left.
         confirmed = min(self._acked_by(mastership, member) for member in mastership.union())
         if confirmed > mastership.confirmed:
             mastership.confirmed = master.confirmed = confirmed
@@ -87,6 +97,7 @@ class ReplicaSet:
         end = end_of(master.history)
         slave.history = up_to(master.history, end if self.world.one_in(2) else self.world.between(begin, end))
         slave.confirmed = min(mastership.confirmed, end_of(slave.history))
+        slave.copied()
         return True
 
     def _acked_by(self, mastership: Mastership, member: int) -> int:
@@ -95,13 +106,14 @@ class ReplicaSet:
 
     def _acknowledge(self, master: BrokerNode, mastership: Mastership) -> None:
         self.world.count("data.acknowledged")
-        self.realm.promises.acknowledging(self, master, mastership)
-        begin = next((end for epoch, end in reversed(master.history) if epoch < mastership.epoch), 0)
-        if mastership.confirmed > begin:
-            self.acknowledged[mastership.epoch] = mastership.confirmed
-        for epoch, end in master.history:
-            if epoch < mastership.epoch and mastership.confirmed >= end:
-                self.acknowledged[epoch] = end
+        if not self.realm.promises.acknowledging(self, master, mastership):
+            return
+        confirmed, members = mastership.confirmed, mastership.members  # who is only proposed is waited for by nobody later
+        holders = [one for one in self.brokers if one.broker_id in members and self._acked_by(mastership, one.broker_id) >= confirmed]
+        self.intact.promised(master.history, mastership.epoch, confirmed, holders)
+
+    def _is_enough(self, mastership: Mastership) -> bool:
+        return len(mastership.members) >= self.minimum
 
     def next_members(self, master: BrokerNode, mastership: Mastership) -> tuple[int, ...] | None:
         """The set this master would have instead of the one it knows; None when it is content."""
@@ -115,15 +127,10 @@ class ReplicaSet:
             and now_ms - mastership.heard_ms.get(slave.broker_id, -SHRINK_MS) < SHRINK_MS
         ]  # fmt: skip
         wanted = tuple(sorted({*stay, *join}))
+        for member in () if self.java else members:  # ours never leave a set that is at its minimum
+            if len(wanted) < self.minimum and member not in wanted:
+                wanted = tuple(sorted({*wanted, member}))
         return None if wanted == members else wanted
-
-    def lacks(self, broker: BrokerNode) -> str | None:
-        """What of the acknowledged bytes this replica does not have."""
-        held = dict(broker.history)
-        for epoch, end in self.acknowledged.items():
-            if held.get(epoch, -1) < end:
-                return f"epoch {epoch} up to {end}"
-        return None
 
     def is_whole(self) -> bool:
         """Every replica up, trusted and a member as the log knows it: one disk may be lost."""
@@ -134,11 +141,23 @@ class ReplicaSet:
             for one in self.brokers
         )  # fmt: skip
 
-    def put_at_risk(self) -> None:
-        """The log itself says that data may be missing: nothing is promised any more."""
-        self.at_risk = True
+    def may_lose(self, broker: BrokerNode) -> bool:
+        """Whether a disk may go just now: under rules 3 as README has it, before only where nobody needs to be remembered."""
+        known = self.realm.newest_state()
+        if known.rules_version < max(SUPPORTED_RULES):
+            return self.is_whole()
+        if (members := known.sets.get(self.name)) is not None:
+            self.intact.copied(one for one in self.brokers if self._vouches(one, members))
+        return self.intact.holds_all(broker)
+
+    def _vouches(self, broker: BrokerNode, known: BrokerSet) -> bool:
+        """A member that lost nothing since it became one."""
+        replica = known.replica(broker.broker_id or 0)
+        if broker.unclean or replica is None or broker.broker_id not in known.sync_state_set:
+            return False
+        return self.java or replica.incarnation == broker.incarnation
 
     def forget(self) -> None:
         """All disks of the set are new: nothing is promised about what they held."""
-        self.acknowledged = {}
-        self.at_risk = self.retiring = False
+        self.intact = Intact(self.world)
+        self.retiring = False

@@ -14,7 +14,7 @@ import pytest
 from msgspec.structs import replace
 
 from events.changes import BrokersCleaned, SyncStateSetAltered
-from processors import decide, decide_cluster, decide_replicas, decide_sync_set, elect_candidates, evolve, snapshot_codec
+from processors import decide, decide_cluster, decide_replicas, decide_sync_set, elect, elect_candidates, evolve, snapshot_codec
 from processors.admin_desk import AdminDesk
 from processors.core import ControllerCore
 from processors.decide_refusals import Decision, Refusal
@@ -45,6 +45,7 @@ UPGRADES = Mix({"upgrade": 3, "transfer": 1}, every_ms=(300, 1_500), trouble_one
 CLOCKS = Mix({"clock_jump": 4, "cut_leader_from_log": 2, "isolate": 1}, every_ms=(200, 1_000), trouble_one_in=0)
 FORMER = Mix({"kill_leader": 3, "kill_all_controllers": 1, "kill_master": 1}, every_ms=(200, 900))
 POWER = Mix({"lose_power": 4, "kill_master": 1}, every_ms=(150, 700), trouble_one_in=0)
+BLACKOUTS = Mix({"blackout": 4, "lose_power": 2, "kill_broker": 1}, every_ms=(800, 2_500), trouble_one_in=0)
 ODD = Mix({"odd": 1}, every_ms=(20, 150), trouble_one_in=0)
 STUCK = Mix({"stuck_reader": 4, "transfer": 1, "log_leader": 1}, every_ms=(200, 900), trouble_one_in=3)
 HANDED_ON = Mix({"transfer": 4, "pause_leader": 3, "kill_leader": 2, "kill_master": 2}, every_ms=(60, 400), trouble_one_in=3)
@@ -183,6 +184,15 @@ def an_unclean_replica_stays_a_member(patch: Patch) -> None:
     patch.setattr(decide_replicas, "_is_unclean_start", lambda *_: False)
 
 
+def the_shortest_log_leads_after_a_loss(patch: Patch) -> None:
+    longest = elect._longest
+
+    def shortest(among: Any, *others: Any) -> Any:
+        return longest([min(among, key=lambda one: (one.epoch, one.max_offset))], *others)
+
+    patch.setattr(elect, "_longest", shortest)
+
+
 def a_master_may_leave_its_set(patch: Patch) -> None:
     alter = decide_sync_set.alter_sync_state_set
 
@@ -213,13 +223,14 @@ PLANTED: Mapping[str, Planted] = {
         Planted(a_command_is_applied_twice, LATE, 10),
         Planted(a_snapshot_of_another_version_is_accepted, SNAPSHOTS, 20),
         Planted(liveness_counts_by_the_wall_clock, CLOCKS, 10),
-        Planted(mass_silence_holds_nothing, DEAF, 10),
+        Planted(mass_silence_holds_nothing, DEAF, 20),
         Planted(a_forwarded_command_has_no_id, HANDED_ON, 40, Shape(java_sets=6)),
         Planted(publishing_goes_on_behind_what_was_applied, LEADERS, 20),
         Planted(rules_become_active_while_a_controller_lacks_them, UPGRADES, 10, Shape(rules=(1,))),
         Planted(a_former_life_leads_on, FORMER, 20),
         Planted(waiting_for_the_log_has_no_end, LEADERS, 10),
         Planted(an_unclean_replica_stays_a_member, POWER, 20),
+        Planted(the_shortest_log_leads_after_a_loss, BLACKOUTS, 20),
         Planted(a_master_may_leave_its_set, ODD, 10),
     )
 }

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from events.codec import encode
+from events.codec import decode, encode
 from events.commands import ClusterFormed
 from events.envelope import Envelope
 from processors import command_desk
@@ -69,7 +69,6 @@ def test_envelopes_name_term_issuer_offset_digest_and_the_asker() -> None:
     rig = Rig().lead()
     offset, digest = rig.folder.offset, rig.folder.digest
     rig.request(1013, APPLY)
-    from events.codec import decode
 
     envelope = decode(rig.log.records[-1]).envelope
     assert (envelope.term, envelope.issuer, envelope.requested_by) == (1, "c1", "peer:1")
@@ -254,3 +253,13 @@ def test_a_member_that_starts_below_what_its_heartbeats_named_last_leaves_the_se
     rig.request(1003, start | {"regentLastEpoch": "1", "regentEndOffset": "100"}, conn=12)
     assert list(rig.state.sets[SET].sync_state_set) == in_set
     assert rig.state.sets[SET].replica(2).clean == (2 in in_set)
+
+
+@pytest.mark.parametrize(("start", "reason"), [("life-2", "heartbeat"), ("again", "position_not_shown"), (None, "heartbeat")])
+def test_who_asks_to_lead_for_another_start_than_is_registered_has_no_position(start: str | None, reason: str) -> None:
+    """A registration can reach the log behind that of the next start: what it told of its log is not the asker's."""
+    rig = Rig().lead().three()
+    ext = {"clusterName": "C", "brokerName": SET, "brokerId": "2", "designateElect": "false"}
+    rig.request(1002, ext if start is None else ext | {"regentIncarnation": start})
+    rows = {row.broker_id: row.reason for row in decode(rig.log.records[-1]).evidence}
+    assert rows[2] == reason

@@ -3,6 +3,7 @@
 from processors.liveness import Heartbeat, Liveness
 from processors.pulse import (
     ARRIVAL_MS,
+    REASON_ASKED,
     REASON_AWAITED,
     REASON_EXPIRED,
     REASON_HEARTBEAT,
@@ -77,3 +78,15 @@ def test_a_replica_of_an_uncertain_set_counts_once_it_has_heard_of_the_epoch_wit
     assert liveness.reason_of(later, later.replicas[0], 0) == REASON_NOT_FENCED, "another start has heard nothing yet"
     liveness.heard(Heartbeat(("c", "b", 2), "h2:1"), 8, 0)
     assert liveness.reason_of(uncertain, java, 0) == REASON_HEARTBEAT, "a Java broker tells nothing of it"
+
+
+def test_what_a_former_start_told_is_not_that_of_the_start_that_asks() -> None:
+    """It registered a moment ago and has not beaten yet: its registration counts (S5)."""
+    again = Replica(2, "h2:1", "", incarnation="second", is_regent=True, is_registered=True)
+    ours = BrokerSet("c", "b", 3, (REPLICAS[0], again), None, 5, (1, 2), 9, 5, has_had_master=True)
+    liveness = Liveness()
+    liveness.heard(Heartbeat(("c", "b", 2), "h2:1", 3, 700, 600, incarnation="first"), 7, 0)
+    asked = liveness.evidence(ours, 1, 2)[1]
+    assert (asked.reason, asked.alive, asked.incarnation, asked.max_offset) == (REASON_ASKED, True, "first", 700)
+    silent = Liveness().evidence(ours, 1, 2)[1]
+    assert (silent.reason, silent.incarnation, silent.max_offset) == (REASON_ASKED, "second", -1)
