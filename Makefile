@@ -6,11 +6,12 @@ V := .venv/bin
 PYTEST := $(V)/python -m pytest --quiet
 SIMULATION_BUDGET_S ?= 90
 CONTROL_BUDGET_S ?= 60
+STORE_BUDGET_S ?= 20
 # the same worlds for everyone; `make simulate` and SIMULATION_FROM= (empty: by chance) look for new ones
 SIMULATION_FROM ?= 1
 SEEDS ?= 20
 FROM ?= 1
-WORLDS ?= cluster control
+WORLDS ?= cluster control store
 ARGS ?=
 
 # run SCRIPT ARGUMENTS, or say that it has not landed yet
@@ -41,7 +42,7 @@ test-parts:
 	$(PYTEST) -m "not spark and not kafka" tests/house tests/unit tests/conformance $(wildcard tests/golden tests/property)
 
 test-simulation:
-	REGENT_SIMULATION_BUDGET_S=$(SIMULATION_BUDGET_S) REGENT_CONTROL_BUDGET_S=$(CONTROL_BUDGET_S) REGENT_SIMULATION_FROM=$(SIMULATION_FROM) $(PYTEST) tests/simulation
+	REGENT_SIMULATION_BUDGET_S=$(SIMULATION_BUDGET_S) REGENT_CONTROL_BUDGET_S=$(CONTROL_BUDGET_S) REGENT_STORE_BUDGET_S=$(STORE_BUDGET_S) REGENT_SIMULATION_FROM=$(SIMULATION_FROM) $(PYTEST) tests/simulation
 
 test-integration:
 	$(PYTEST) -m "not spark" --durations=8 tests/integration $(call marked,kafka,tests/unit)
@@ -57,8 +58,8 @@ unit: setup ## house and unit tests only (ARGS go to pytest)
 	$(PYTEST) tests/house tests/unit $(ARGS)
 
 .PHONY: simulate
-simulate: setup ## the deterministic simulation, whole clusters and the control plane alone: SEEDS=n FROM=k (WORLDS=control: that one only)
-	@for script in $(patsubst %,tests/simulation/%.py,$(subst control,control/run,$(subst cluster,run,$(WORLDS)))); do \
+simulate: setup ## the deterministic simulation, whole clusters, the control plane alone, stores alone: SEEDS=n FROM=k (WORLDS=store: that one only)
+	@for script in $(patsubst %,tests/simulation/%.py,$(subst store,store/run,$(subst control,control/run,$(subst cluster,run,$(WORLDS))))); do \
 	  $(V)/python $$script --seeds $(SEEDS) --from $(FROM) || exit $$?; done
 
 .PHONY: interop

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import NamedTuple, NoReturn
 
 from brokers.log import cut_bytes, scan, segments
-from brokers.log.disk import has_room, last_used_byte, new_file, passes, sync_directory, wipe, write_all
+from brokers.log.disk import has_room, last_used_or_unreadable_byte, new_file, passes, sync_directory, wipe, write_all
 from brokers.log.errors import DiskFull, LogError
 from brokers.log.log_folder import found_segments
 from brokers.log.next_file import NextFile
@@ -96,7 +96,7 @@ class CommitLog:
         """Where the bytes in use behind `end` end."""
         for segment in reversed([segment for segment in self._segments if segment.start + self.file_bytes > end]):
             first = max(end - segment.start, 0)
-            used = last_used_byte(self._fd(segment), first, self.file_bytes)
+            used = last_used_or_unreadable_byte(self._fd(segment), first, self.file_bytes)
             if used > first:
                 return segment.start + used
         return end
@@ -281,7 +281,7 @@ class CommitLog:
             while self._starts and self._starts[-1] >= offset:
                 segment = self._segments.pop()
                 self._starts.pop()
-                used = last_used_byte(segment.descriptor(), 0, self.file_bytes)
+                used = last_used_or_unreadable_byte(segment.descriptor(), 0, self.file_bytes)
                 reach = max(reach, used + segment.start - offset)
                 segment.close()
                 segment.path.unlink()

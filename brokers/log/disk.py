@@ -10,6 +10,8 @@ import errno
 import os
 from pathlib import Path
 
+from brokers.log.errors import is_unreadable
+
 WINDOW_BYTES = 1 << 20
 WINDOW_BYTES_MIN = 4096
 _ZEROS = bytes(WINDOW_BYTES)
@@ -79,11 +81,21 @@ def _write_zeros(fd: int, first: int, last: int) -> None:
 
 def wipe(fd: int, first: int, last: int) -> int:
     """Zeroes [first, last) of a file and syncs it; returns the bytes from `first` to the last one that was not zero."""
-    used = last_used_byte(fd, first, last)
+    used = last_used_or_unreadable_byte(fd, first, last)
     _write_zeros(fd, first, used)
     if used > first:
         os.fdatasync(fd)
     return used - first
+
+
+def last_used_or_unreadable_byte(fd: int, first: int, last: int) -> int:
+    """As `last_used_byte`, of bytes that go anyway: where the disk cannot read them, all may have been in use."""
+    try:
+        return last_used_byte(fd, first, last)
+    except OSError as error:
+        if not is_unreadable(error):
+            raise
+        return last
 
 
 def last_used_byte(fd: int, first: int, last: int) -> int:

@@ -18,6 +18,10 @@ GAP_ENTRIES_MAX = 10_000_000
 DAMAGED_RUN_MAX = 16
 # Entries of a page of memory and a few more: what a lost write damages at once, and a cut sees through.
 PAGE_ENTRIES = 4096 // ENTRY_BYTES + 4
+# So many entries of a row of filler are looked at with one read.
+FILLER_AT_ONCE = 4096
+# Beyond every log.
+NOWHERE = 1 << 62
 # Beyond it the byte offset no longer fits a file name.
 SLOT_MAX = 10**18
 
@@ -59,11 +63,10 @@ def first_where(read: Read, low: int, high: int, predicate: Callable[[Entry], bo
 
     Filler counts as the entry behind it, and at the end as one that fulfils it. `read(slot, count)`: entries from a slot on.
     """
-    end = high
     while low < high:
         middle = (low + high) // 2
-        at = behind_filler(read, middle, end)
-        entries = read(at, 1)
+        at = behind_filler(read, middle, high)  # what stands at `high` fulfils it, or nothing stands there
+        entries = read(at, 1) if at < high else []
         if at >= high or (entries and predicate(entries[0])):
             high = middle
         else:
@@ -72,22 +75,16 @@ def first_where(read: Read, low: int, high: int, predicate: Callable[[Entry], bo
 
 
 def behind_filler(read: Read, slot: int, end: int) -> int:
-    """The first slot from `slot` on that is no filler, `end` when there is none: found out by the ends of its row."""
-    if not _is_filler(read, slot):
-        return slot
-    near, far = slot, slot + 1
-    while far < end and _is_filler(read, far):
-        near, far = far, far + 2 * (far - slot)
-    far = min(far, end)
-    while far - near > 1:
-        middle = (near + far) // 2
-        near, far = (middle, far) if _is_filler(read, middle) else (near, middle)
-    return far
-
-
-def _is_filler(read: Read, slot: int) -> bool:
-    entries = read(slot, 1)
-    return bool(entries) and entries[0].size == FILLER_SIZE
+    """The first slot from `slot` on that is no filler, `end` when there is none. Each is looked at: behind one row of filler
+    another may follow, and what lies between must not be passed over."""
+    count = 1
+    while slot < end:
+        entries = read(slot, min(count, end - slot))
+        found = next((number for number, entry in enumerate(entries) if entry.size != FILLER_SIZE), None)
+        if found is not None or not entries:
+            return slot + (found or 0)
+        slot, count = slot + len(entries), min(4 * count, FILLER_AT_ONCE)
+    return end
 
 
 def first_kept(read: Read, first: int, end: int, log_min_offset: int) -> int:
@@ -101,7 +98,19 @@ def first_kept(read: Read, first: int, end: int, log_min_offset: int) -> int:
         before = range(max(first, slot - DAMAGED_RUN_MAX - 1), slot)
         end = next((one for one in before if any(is_kept(entry, log_min_offset) for entry in read(one, 1))), -1)
         if end < 0:
-            return slot if slot >= behind else behind_filler(read, slot, behind)
+            kept = slot if slot >= behind else behind_filler(read, slot, behind)
+            return _behind_words(read, first, kept)
+
+
+def _behind_words(read: Read, first: int, slot: int) -> int:
+    """In front of the first entry that is kept, those that say nothing may be entries of messages that the log has: they are
+    asked for, and made again or found to be nobody's."""
+    for before in range(slot - 1, max(first, slot - PAGE_ENTRIES) - 1, -1):
+        entries = read(before, 1)
+        if not entries or entries[0].size == FILLER_SIZE or is_deleted(entries[0], NOWHERE):
+            return slot
+        slot = before
+    return slot
 
 
 def stretch(read: Read, low: int, high: int) -> list[Entry]:

@@ -16,7 +16,7 @@ from brokers.log.integrity import RECORD_BYTES_MAX, BadRecord, Place
 from brokers.log.patch import patch, patch_blank
 from brokers.log.queue_repair import Looked, all_led_to, look, put_right, where_to_look
 from brokers.log.records import MAGIC_BLANK, size_and_magic
-from brokers.log.side_reader import SideRead, side_read
+from brokers.log.side_reader import SideRead, side_read_around
 from brokers.log.store import MessageStore
 from brokers.remoting.client import RemotingClient
 from brokers.remoting.codes import RequestCode, ResponseCode
@@ -118,7 +118,7 @@ class Repairs:
         window, found = SEARCH_WINDOW_BYTES, None
         try:
             while (at := max(at, store.log_min)) < limit and found is None:
-                read = side_read(store.log, at, min(window, limit - at))
+                read = side_read_around(store.log, at, min(window, limit - at))
                 looked = await asyncio.to_thread(_looked, read, at, store.log.file_bytes, place)
                 found, sound = looked.found, sound and looked.sound and all_led_to(store.queues, looked.others)
                 if looked.end == at and window > RECORD_BYTES_MAX:

@@ -45,7 +45,7 @@ RULE_WORDS = (
 )  # fmt: skip
 PLANTS = (
     "test_planted_bugs.py", "test_planted_disk_bugs.py", "test_planted_store_bugs.py", "test_planted_trust_bugs.py",
-    "control/test_control_planted_bugs.py",
+    "control/test_control_planted_bugs.py", "store/test_planted_bugs_around_the_log.py",
 )  # fmt: skip
 
 
@@ -133,6 +133,7 @@ def test_the_simulation_reads_no_clock_and_no_chance_but_its_own() -> None:
     allowed = {
         "seeds.py": {"time"}, "world.py": {"random"}, "disk.py": {"random"}, "virtual_loop.py": {"asyncio"},
         "test_simulation.py": {"os", "random", "subprocess"}, "control/test_control_world.py": {"os", "random", "subprocess"},
+        "store/medium.py": {"os", "random"}, "store/replica.py": {"asyncio", "random"}, "store/test_store_worlds.py": {"os", "random"},
     }  # fmt: skip
     for name, tree in trees().items():
         for node in ast.walk(tree):

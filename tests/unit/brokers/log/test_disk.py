@@ -121,3 +121,16 @@ def test_where_data_ends_is_what_reading_it_all_says(
         last = min(first + count, 320_000)
         there = os.pread(file.fileno(), last - first, first).rstrip(b"\0")
         assert last_used_byte(file.fileno(), first, last) == first + len(there)
+
+
+def test_what_cannot_be_read_can_be_wiped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fd = sparse_file(tmp_path / "file", {100: b"x", 9_000: b"y"})
+
+    def refusing(fd: int, count: int, at: int) -> bytes:
+        raise OSError(errno.EIO, "planted")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "pread", refusing)
+        assert wipe(fd, 50, 20_000) == 19_950
+    assert not any(os.pread(fd, 20_000, 50))
+    os.close(fd)

@@ -87,3 +87,16 @@ def test_what_reaches_beyond_an_offset() -> None:
     filler = Entry(*ENTRY.unpack(FILLER))
     assert reaches([Entry(100, 10, 0), Entry(200, 10, 0), Entry(5, 10, 0)], 200)
     assert not reaches([Entry(100, 10, 0), Entry(-1, 10, 0)], 101) and not reaches([filler], 0) and not reaches([], 0)
+
+
+def test_what_lies_between_two_rows_of_filler_is_kept() -> None:
+    """Filler in front of a queue's begin, and a gap that was found to be nobody's: what lies between is not passed over."""
+    filler, rows = Entry(*ENTRY.unpack(FILLER)), [Entry(10_000 + 100 * slot, 100, 0) for slot in range(25)]
+    rows[:10], rows[16:21] = [filler] * 10, [filler] * 5
+    assert first_kept(lambda slot, count: rows[slot : slot + count], 0, 25, 5_000) == 10
+
+
+def test_a_first_entry_of_zeros_is_asked_for_and_not_passed_over() -> None:
+    rows = [Entry(100 * slot, 100, 0) for slot in range(50)]
+    rows[20] = Entry(0, 0, 0)
+    assert first_kept(lambda slot, count: rows[slot : slot + count], 0, 50, 2_000) == 20

@@ -1,0 +1,26 @@
+"""
+What a whole run must have seen, or it has not tested what it claims to.
+
+Responsible for: the list of counters that must not stay 0. Refuses to know: how anything is counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from tests.simulation.store.mixes import BYTES, FILES, LIVES, ODDS
+
+OTHERS = (
+    "sent", "send.refused", "acknowledged", "read", "joined", "elected", "slave.cut", "slave.emptied", "trimmed", "repaired",
+    "start.damaged", "power.bytes_lost", "world.settled",
+)  # fmt: skip
+
+
+def required() -> list[str]:
+    """The names of all counters that must move."""
+    return [f"fault.{kind}" for kind in LIVES | BYTES | FILES | ODDS] + list(OTHERS)
+
+
+def missing(counts: Mapping[str, int]) -> list[str]:
+    """The counters that stayed 0, by name."""
+    return [name for name in required() if not counts.get(name)]

@@ -1,0 +1,160 @@
+"""
+Real files of which it is known what would outlast a loss of power.
+
+Responsible for: bytes and names at their last sync, what a loss of power leaves of the rest, pages that cannot be read,
+descriptors that run out. Refuses to know: what the files are for.
+
+Files are told apart by inode, which a folder in memory (tmpfs) never gives twice.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from random import Random
+from typing import Any
+
+SECTOR_BYTES = 512
+PAGE_BYTES = 4096
+
+
+class Medium:
+    """All folders below `root`. Within `watched` each sync is noted; nothing else may use the file system for long there."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.short_of_descriptors = False
+        self._bytes: dict[int, bytes] = {}  # by inode, as last synced
+        self._names: dict[str, dict[str, int]] = {}  # by folder: names and inodes as last synced
+        self._bad: dict[int, set[int]] = {}  # by inode: pages that cannot be read
+
+    @contextmanager
+    def watched(self) -> Iterator[None]:
+        """While it lasts, the calls of the product come by here."""
+        real = {name: getattr(os, name) for name in ("fsync", "fdatasync", "pread", "pwrite", "open")}
+        for name, call in real.items():
+            setattr(os, name, getattr(self, f"_{name}")(call))
+        try:
+            yield
+        finally:
+            for name, call in real.items():
+                setattr(os, name, call)
+
+    def _fsync(self, _real: Callable[[int], None]) -> Callable[[int], None]:
+        return self._synced
+
+    _fdatasync = _fsync
+
+    def _synced(self, fd: int) -> None:
+        path = os.readlink(f"/proc/self/fd/{fd}")
+        if os.path.isdir(path):
+            self._names[path] = _names_in(path)
+        else:
+            self._bytes[os.fstat(fd).st_ino] = _whole(fd)
+
+    def _pread(self, real: Callable[[int, int, int], bytes]) -> Callable[[int, int, int], bytes]:
+        def pread(fd: int, count: int, position: int) -> bytes:
+            bad = self._bad and self._bad.get(os.fstat(fd).st_ino)
+            if bad and any(position < (one + 1) * PAGE_BYTES and one * PAGE_BYTES < position + count for one in bad):
+                raise OSError(errno.EIO, os.strerror(errno.EIO))
+            return real(fd, count, position)
+
+        return pread
+
+    def _pwrite(self, real: Callable[..., int]) -> Callable[..., int]:
+        def pwrite(fd: int, data: bytes, position: int) -> int:
+            if self._bad and (bad := self._bad.get(os.fstat(fd).st_ino)):
+                end = position + len(data)  # a disk gives a page that is written another place
+                bad.difference_update(range(position // PAGE_BYTES, (end - 1) // PAGE_BYTES + 1))
+            return real(fd, data, position)
+
+        return pwrite
+
+    def _open(self, real: Callable[..., int]) -> Callable[..., int]:
+        def opened(path: Any, *args: Any, **how: Any) -> int:
+            if self.short_of_descriptors and str(path).startswith(str(self.root)):
+                raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+            return real(path, *args, **how)
+
+        return opened
+
+    def spoil(self, path: Path, position: int) -> None:
+        """The page of that byte cannot be read until it is written again."""
+        self._bad.setdefault(path.stat().st_ino, set()).add(position // PAGE_BYTES)
+
+    def settle(self, path: Path) -> None:
+        """What somebody did to a file by hand is on the disk."""
+        if path.exists():
+            self._bytes[path.stat().st_ino] = path.read_bytes()
+        self._names[str(path.parent)] = _names_in(str(path.parent))
+
+    def lose_power(self, folder: Path, chance: Random) -> int:
+        """What was not synced below `folder` is there or not, sector by sector and name by name; how many bytes changed."""
+        return self._lose(str(folder), chance)
+
+    def _lose(self, folder: str, chance: Random) -> int:
+        now, was, lost = _names_in(folder), self._names.get(folder, {}), 0
+        gone = False
+        for name in sorted(now):
+            path = os.path.join(folder, name)
+            if now[name] != was.get(name) and (gone or chance.random() < 0.3):
+                gone = gone or name not in was  # of new names a later one is not there without an earlier one
+                lost += self._as_it_was(path, was.get(name))
+            elif os.path.isdir(path):
+                lost += self._lose(path, chance)
+            else:
+                lost += self._tear(path, now[name], chance)
+        self._names[folder] = _names_in(folder)
+        return lost
+
+    def _as_it_was(self, path: str, inode: int | None) -> int:
+        if os.path.isdir(path):
+            shutil.rmtree(path)
+            return 1
+        size = os.path.getsize(path)
+        os.unlink(path)
+        if inode is not None:
+            with open(path, "wb") as file:
+                file.write(self._bytes.get(inode, b""))
+            self._bytes[os.stat(path).st_ino] = self._bytes.get(inode, b"")
+        return size
+
+    def _tear(self, path: str, inode: int, chance: Random) -> int:
+        with open(path, "r+b") as file:
+            now = file.read()
+            was = self._bytes.get(inode)
+            if was == now:
+                return 0
+            kept = _mixed(now, was, chance)
+            file.seek(0)
+            file.write(kept)
+            file.truncate()
+        self._bytes[inode] = kept
+        return sum(1 for old, new in zip(now, kept, strict=False) if old != new) + abs(len(now) - len(kept))
+
+
+def _mixed(now: bytes, was: bytes | None, chance: Random) -> bytes:
+    if was is None:
+        if chance.random() < 0.2:
+            return b""  # its name came to the disk, and its size did not
+        was = b""
+    step = chance.choice((SECTOR_BYTES, PAGE_BYTES))
+    old, kept = was.ljust(len(now), b"\0"), bytearray(now)
+    for at in range(0, len(now), step):
+        if old[at : at + step] != now[at : at + step] and chance.random() < 0.5:
+            kept[at : at + step] = old[at : at + step]
+    return bytes(kept)
+
+
+def _names_in(folder: str) -> dict[str, int]:
+    with os.scandir(folder) as entries:
+        return {entry.name: entry.inode() for entry in entries}
+
+
+def _whole(fd: int) -> bytes:
+    with open(f"/proc/self/fd/{fd}", "rb") as file:
+        return file.read()

@@ -1,0 +1,168 @@
+"""Bugs that the store had, planted back by these tests; the store's worlds must find each within a few.
+
+Each bug is a patch of one product function. A found seed is run once more without the patch: then every promise holds,
+so that it is the bug that was found and nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from brokers.log import commit_log, disk, queue_entries, query, recovery, recovery_plan, recovery_read, trimming
+from brokers.log.consume_queue import ConsumeQueue
+from brokers.log.queue_ends import QueueEnds
+from brokers.log.side_reader import side_read
+from brokers.service import repair
+from tests.simulation.store import realm as realm_of_stores
+from tests.simulation.store.faults import Mix
+from tests.simulation.store.mixes import BYTES, FILES, LIVES, ODDS, ORDINARY
+from tests.simulation.store.realm import Shape
+from tests.simulation.store.run import run_world
+from tests.simulation.test_simulation import say
+from tests.simulation.world import InvariantBroken, World
+
+FIRST_SEED = 1
+Patch = pytest.MonkeyPatch
+
+POWER = Mix(ORDINARY | {"lose_power": 4, "all_lose_power": 3, "checkpoint": 10, "flush": 6})
+DAMAGE = Mix(ORDINARY | LIVES | {"flip_record": 6, "spoil_page": 4})
+ENTRIES = Mix(ORDINARY | {"look": 8, "checkpoint": 20, "zero_entries": 8, "flip_entry": 4, "lose_power": 3, "kill": 2})
+GAPS = Mix(ORDINARY | {"gap": 8, "look": 8, "trim": 10, "checkpoint": 15, "wipe": 3, "remove_queues": 3})
+QUEUE_FILES = Mix(ORDINARY | FILES | {"trim": 15, "checkpoint": 15, "remove_queues": 4, "empty_queue_file": 4})
+SHORT = Mix(ORDINARY | {"no_descriptors": 8})
+PAGES = Mix(ENTRIES.weights | {"spoil_page": 8})
+LONG_FILES = Shape(1, 32_768, 2_000, 256)
+ALONE = Shape(1, 4_096, 2_000, 256)
+
+
+@dataclass(frozen=True, slots=True)
+class Planted:
+    """A bug, the worlds it is looked for in, and within how many of them it must be found."""
+
+    plant: Callable[[Patch], None]
+    mix: Mix
+    within: int
+    shape: Shape | None = None
+
+
+def ends_of_queues_are_not_remembered(patch: Patch) -> None:
+    patch.setattr(QueueEnds, "settle", lambda self, queues: None)
+    patch.setattr(recovery, "lacks_from", lambda queues, ends, log_min: None)
+
+
+def entries_behind_a_damaged_one_are_cut_after_a_loss_of_power(patch: Patch) -> None:
+    def keep(self: ConsumeQueue, physical_offset: int, durable_end: int | None = None) -> None:
+        for slot in range(self._starts[0] // 20, self.max_offset) if self._starts else ():
+            entry = self.read(slot, 1)[0]
+            if entry.size <= 0 or entry.physical_offset >= physical_offset:
+                self._cut(slot)
+                return
+
+    patch.setattr(ConsumeQueue, "keep_valid_below", keep)
+
+
+def a_start_ends_the_log_at_damage(patch: Patch) -> None:
+    patch.setattr(recovery_read, "behind_damage", lambda *args: None)
+
+
+def what_was_confirmed_counts_as_written_after_a_loss_of_power(patch: Patch) -> None:
+    written = property(lambda self: max(self.flushed_offset, self.confirm_offset))
+    patch.setattr(recovery_plan.Plan, "written_end", written)
+    patch.setattr(recovery_plan.Plan, "power_lost", property(lambda self: False))
+
+
+def a_span_ends_with_its_last_entry(patch: Patch) -> None:
+    def spans(chosen: Any, file_bytes: int) -> list[tuple[int, int, int]]:
+        last = chosen[-1][1]
+        return [(0, len(chosen), last.physical_offset + last.size)]
+
+    patch.setattr(query, "spans", spans)
+
+
+def a_lack_of_descriptors_is_a_broken_disk(patch: Patch) -> None:
+    patch.setattr(commit_log, "passes", disk.is_full)
+
+
+def an_unreadable_page_stops_the_start(patch: Patch) -> None:
+    from brokers.log import recovery_damage
+
+    patch.setattr(recovery_damage, "_around", lambda read, at, count: read(at, count))
+
+
+def an_unreadable_page_stops_a_cut(patch: Patch) -> None:
+    patch.setattr(commit_log, "last_used_or_unreadable_byte", disk.last_used_byte)
+    patch.setattr(disk, "last_used_or_unreadable_byte", disk.last_used_byte)
+
+
+def an_unreadable_page_stops_the_search_for_an_entry(patch: Patch) -> None:
+    patch.setattr(repair, "side_read_around", side_read)
+
+
+def files_go_that_are_only_dispatched(patch: Patch) -> None:
+    trim = trimming.trim
+    patch.setattr(realm_of_stores, "trim", lambda log, queues, below, remembered: trim(log, queues, below, 1 << 62))
+
+
+def one_row_of_filler_hides_what_lies_in_front_of_the_next(patch: Patch) -> None:
+    def behind(read: Any, slot: int, end: int) -> int:
+        def filler(at: int) -> bool:
+            return any(entry.size == queue_entries.FILLER_SIZE for entry in read(at, 1))
+
+        if not filler(slot):
+            return slot
+        far = end
+        while far - slot > 1:
+            middle = (slot + far) // 2
+            slot, far = (middle, far) if filler(middle) else (slot, middle)
+        return far
+
+    patch.setattr(queue_entries, "behind_filler", behind)
+
+
+def a_first_entry_of_zeros_counts_as_deleted(patch: Patch) -> None:
+    patch.setattr(queue_entries, "_behind_words", lambda read, first, slot: slot)
+
+
+PLANTED: Mapping[str, Planted] = {
+    bug.plant.__name__: bug
+    for bug in (
+        Planted(ends_of_queues_are_not_remembered, QUEUE_FILES, 40),
+        Planted(entries_behind_a_damaged_one_are_cut_after_a_loss_of_power, ENTRIES, 40),
+        Planted(a_start_ends_the_log_at_damage, DAMAGE, 20),
+        Planted(what_was_confirmed_counts_as_written_after_a_loss_of_power, POWER, 40),
+        Planted(a_span_ends_with_its_last_entry, ENTRIES, 20),
+        Planted(a_lack_of_descriptors_is_a_broken_disk, SHORT, 10),
+        Planted(an_unreadable_page_stops_the_start, DAMAGE, 60, ALONE),
+        Planted(an_unreadable_page_stops_a_cut, DAMAGE, 100),
+        Planted(an_unreadable_page_stops_the_search_for_an_entry, PAGES, 100, LONG_FILES),
+        Planted(files_go_that_are_only_dispatched, POWER, 60),
+        Planted(one_row_of_filler_hides_what_lies_in_front_of_the_next, GAPS, 100),
+        Planted(a_first_entry_of_zeros_counts_as_deleted, ENTRIES, 60),
+    )
+}
+
+
+@pytest.mark.simulation
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("name", PLANTED)
+def test_a_bug_of_the_store_that_is_planted_back_is_found(name: str, request: pytest.FixtureRequest) -> None:
+    bug = PLANTED[name]
+    with pytest.MonkeyPatch.context() as patch:
+        bug.plant(patch)
+        seed, why = _found(bug)
+    assert seed is not None, f"{name}: not found within {bug.within} worlds"
+    say(request, f"{name}: seed {seed}: {why}")
+    run_world(World(seed), bug.mix, bug.shape)
+
+
+def _found(bug: Planted) -> tuple[int | None, str]:
+    for seed in range(FIRST_SEED, FIRST_SEED + bug.within):
+        try:
+            run_world(World(seed), bug.mix, bug.shape)
+        except InvariantBroken as error:
+            return seed, str(error)[:200]
+    return None, ""
