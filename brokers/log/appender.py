@@ -78,6 +78,10 @@ class Appender:
         queue = self._queues.get(*key)
         return max(0 if queue is None else queue.max_offset, self._floors.get(key, 0))
 
+    def waiting_from(self, key: tuple[str, int]) -> int | None:
+        """Messages of this queue may wait for their entries; they have no slot in front of this one. None: none does."""
+        return self._floors.get(key, 0) if self._slots_known and key in self._next_slots else None
+
     def put_many(self, groups: Sequence[Sequence[MessageFields]], now_ms: int) -> list[PutResult | RecordError]:
         """Appends groups of messages with as few writes as possible; each group stays within one file.
 

@@ -243,13 +243,14 @@ class CommitLog:
     def truncate(self, offset: int) -> None:
         """The log ends at `offset` from now on, durably: later files are removed, bytes behind it are zeroed.
 
-        An offset at or below the first file empties the log (end 0). LogError above the end.
+        An offset below the first file, or 0, empties the log (end 0); at the first file's begin that file stays, without a
+        record, for it says where the log goes on. LogError above the end.
         """
         if offset > self.end_offset:
             raise LogError(f"cannot cut at {offset}: the log ends at {self.end_offset}")
         old_end = self.end_offset
         try:
-            self._remove_files_from(offset)
+            self._remove_files_from(offset + (0 < offset == self.min_offset))
             if self._starts:
                 self._wipe(offset, min(old_end, self.capacity_end))
             with self._sync_lock:

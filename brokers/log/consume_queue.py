@@ -21,6 +21,7 @@ from brokers.log.open_files import OpenFiles
 from brokers.log.queue_entries import (
     DAMAGED_RUN_MAX, ENTRY, ENTRY_BYTES, FILLER, FILLER_SIZE, GAP_ENTRIES_MAX, SLOT_MAX, Entry, entry_of, first_cut, first_kept, first_where,
     is_deleted, kept_below, merged, pack_entry, place_before, reaches, stretch,
+    unknown_behind,
 )  # fmt: skip
 
 __all__ = ["ENTRY_BYTES", "ConsumeQueue", "Entry", "pack_entry"]
@@ -34,12 +35,13 @@ class ConsumeQueue:
     """One queue. `max_offset` is the slot of the next entry; `last_physical` the message of the newest one, -1 without.
 
     `taken`: slot, place and size of a newer message whose slot another one has; whoever hears of it sets it to None.
-    `lacks_from`: messages from this place of the log on may lack their entry, None: none does that had one.
+    `lacks_from`: messages from this place of the log on may lack their entry, None: none does that had one. `end_lost`: its
+    newest file had no bytes, so that it may have gone on behind what it has.
     """
 
     __slots__ = (
         "_directory", "_file_bytes", "_files", "_min", "_min_for", "_path_start", "_path_text", "_starts",
-        "lacks_from", "last_physical", "max_offset", "taken",
+        "end_lost", "lacks_from", "last_physical", "max_offset", "taken",
     )  # fmt: skip
 
     def __init__(self, directory: Path, file_bytes: int, files: OpenFiles) -> None:
@@ -49,6 +51,7 @@ class ConsumeQueue:
         self._path_start, self._path_text = -1, ""
         self.max_offset, self.last_physical = 0, -1
         self.lacks_from: int | None = None
+        self.end_lost = False
         self.taken: tuple[int, int, int] | None = None
         if directory.is_dir():
             self._load()
@@ -72,7 +75,8 @@ class ConsumeQueue:
                     f" set the size it was written with, or {_REBUILT}"
                 )
         self._find_end()
-        for start in [start for start in empty if self._starts[-1:] > [start]]:  # behind an end there is nothing
+        self.end_lost = any(self._starts[-1:] <= [start] for start in empty)
+        for start in [start for start in empty if self._starts[-1:] > [start]]:
             _log.error("%s was empty: its entries are made again from the log", self._path(start))
             self._lacks(place_before(self.read, self._starts[0] // ENTRY_BYTES, start // ENTRY_BYTES))
 
@@ -122,8 +126,11 @@ class ConsumeQueue:
         physical, size, _ = ENTRY.unpack(head.ljust(ENTRY_BYTES, b"\0"))
         return physical if size > 0 else 1 << 62
 
-    def mark_unsynced(self, physical_offset: int) -> None:
-        """Files with entries at or above `physical_offset` may not be durable: an earlier run wrote them."""
+    def mark_unsynced(self, physical_offset: int, *, cut: bool = False) -> None:
+        """Files with entries at or above `physical_offset` may not be durable: an earlier run wrote them. `cut`: it may have wiped
+        entries, too, which a loss of power would bring back."""
+        if cut and self._starts:
+            self._files.mark_unsynced(self._path(self._starts[-1]))
         if self.last_physical >= physical_offset:
             for start in reversed(self._starts):
                 self._files.mark_unsynced(self._path(start))
@@ -156,10 +163,38 @@ class ConsumeQueue:
         """Whether it has no message, only a place to go on: one that begins further to the front may come from a master."""
         return self.last_physical < 0 and self.min_offset(0) >= self.max_offset
 
+    def enter(self, slot: int, entry: bytes, physical: int) -> bool:
+        """A message of this log that was passed over when the queue was made gets its entry, in front of all others if need
+        be; False: the slot has one. OSError, LogError."""
+        end = self.max_offset
+        if slot >= end or self.is_bare():
+            self.append(slot, entry, physical)
+            if self.max_offset < end:
+                self.lose_up_to(end, physical)
+            return True
+        while self._starts[0] > slot * ENTRY_BYTES:
+            start = self._starts[0] - self._file_bytes
+            self._files.write(self._path(start), FILLER * (self._file_bytes // ENTRY_BYTES), 0, self._file_bytes)
+            self._starts.insert(0, start)
+        there = self.read(slot, 1)
+        if not there or 0 < there[0].size != FILLER_SIZE:
+            return False
+        self.overwrite(slot, entry)
+        return True
+
     def begin_at(self, slot: int) -> None:
         """The first message of a bare queue goes there."""
         self._drop()
         self.max_offset = slot
+
+    def lose_up_to(self, slot: int, newest: int) -> None:
+        """It goes on at `slot`; in front of that entries are lost, the last one of the message at `newest`: nobody's slots until
+        the log was asked. OSError, LogError."""
+        newest = max(newest, self.last_physical)
+        if slot * ENTRY_BYTES > SLOT_MAX or not self._starts:
+            raise LogError(f"{self._directory}: it has no entry that queue offset {slot} could follow")
+        self._write(self.max_offset, pack_entry(newest, 0, 0) * (slot - self.max_offset))
+        self.max_offset, self.last_physical = slot, newest
 
     def _drop(self) -> None:
         while self._starts:
@@ -265,7 +300,11 @@ class ConsumeQueue:
         first = self._starts[0] // ENTRY_BYTES
         newest = max(first, self.max_offset - DAMAGED_RUN_MAX)  # more than one: it may be damaged
         if reaches(stretch(self.read, newest, self.max_offset), physical_offset):
-            self._cut(first_cut(self.read, first, self.max_offset, physical_offset, leads))
+            slot = first_cut(self.read, first, self.max_offset, physical_offset, leads)
+            unknown = unknown_behind(self.read, slot, self.max_offset, physical_offset)
+            self._cut(slot)
+            if unknown and not self.is_bare():
+                self.lose_up_to(slot + unknown, self.last_physical)
 
     def _cut(self, slot: int) -> None:
         """The first file stays, though it may be empty: it says where the queue goes on."""

@@ -107,14 +107,16 @@ class ConsumeQueues:
             except OSError as error:
                 self._queues[key] = self._anew(self._directory / key[0] / str(key[1]), error)
 
-    def lacks_from(self) -> int | None:
-        """Lowest `ConsumeQueue.lacks_from`."""
-        return min((queue.lacks_from for queue in self._queues.values() if queue.lacks_from is not None), default=None)
+    def lacks_from(self, known_below: int = 0) -> int | None:
+        """Lowest `ConsumeQueue.lacks_from`. `known_below`: of messages in front of it others know whether entries are lost."""
+        places = [queue.lacks_from for queue in self._queues.values() if queue.lacks_from is not None]
+        places += [max(queue.last_physical, known_below, 0) for queue in self._queues.values() if queue.end_lost]
+        return min(places, default=None)
 
-    def mark_unsynced(self, physical_offset: int) -> None:
+    def mark_unsynced(self, physical_offset: int, *, cut: bool = False) -> None:
         """`ConsumeQueue.mark_unsynced` for all queues."""
         for queue in self._queues.values():
-            queue.mark_unsynced(physical_offset)
+            queue.mark_unsynced(physical_offset, cut=cut)
 
     def take_unsynced(self) -> tuple[list[str], list[str]]:
         """(files, folders) written since the last call, for `sync_queue_files`."""

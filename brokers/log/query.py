@@ -16,7 +16,7 @@ from brokers.log import segments
 from brokers.log.commit_log import CommitLog
 from brokers.log.consume_queue import ENTRY_BYTES, FILLER_SIZE, ConsumeQueue, Entry
 from brokers.log.integrity import BadRecord, QueueCheck
-from brokers.log.queue_entries import DAMAGED_RUN_MAX, behind_filler
+from brokers.log.queue_entries import DAMAGED_RUN_MAX, behind_mute
 
 MESSAGES_MAX = 32
 BODY_BYTES_MAX = 262_144
@@ -297,7 +297,7 @@ def offset_by_time(log: CommitLog, queue: ConsumeQueue, timestamp_ms: int, *, up
 def _next_store_ms(log: CommitLog, queue: ConsumeQueue, slot: int, high: int) -> int:
     """Store time of the first message at or behind `slot`; NO_TIME when there is none, or damage hides it."""
     for _ in range(DAMAGED_RUN_MAX):
-        slot = behind_filler(queue.read, slot, high)
+        slot = behind_mute(queue.read, slot, high)
         entries = queue.read(slot, 1) if slot < high else []
         if not entries:
             break

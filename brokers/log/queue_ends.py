@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 from brokers.log.checkpoint import replace_file
 from brokers.log.consume_queues import ConsumeQueues
+from brokers.log.errors import LogError
 from brokers.log.queue_entries import SLOT_MAX
 
 QUEUE_ENDS_NAME = "queueEnds"
@@ -24,6 +25,8 @@ FILE_BYTES_MAX = 256 << 20
 # fewer do, for it grows with them.
 CHECKPOINTS_BETWEEN = 10
 QUEUES_AT_ONCE = 2000
+# So many entries at the end of a queue are taken for lost ones that the log may still give.
+LOST_MAX = 8192
 # A consumer's word for more messages than this in one queue is none.
 COMMITTED_MAX = 10**12
 
@@ -111,11 +114,33 @@ class QueueEnds:
         """No message in front of it is needed to know where its queue goes on."""
         return 0 if self.remembered is None else self.remembered.offset
 
-    def settle(self, queues: ConsumeQueues) -> None:
-        """After recovery: no queue goes on in front of where it was."""
+    def settle(self, queues: ConsumeQueues, log_end: int) -> None:
+        """After recovery of a log that ends there: no queue goes on in front of where it was."""
         for key, (slot, _) in (self.ends or {}).items():
             self.floors[key] = max(slot, self.floors.get(key, 0))
+        self._note_lost(queues, log_end)
         self.place(queues)
+
+    def settle_cut(self, queues: ConsumeQueues, to_offset: int) -> None:
+        """The log was cut there. No queue goes back to where it was remembered in front of that: a damaged entry may have looked
+        like one of a message that was cut."""
+        if self.remembered is not None and self.remembered.offset <= to_offset:
+            self._note_lost(queues, to_offset)
+
+    def _note_lost(self, queues: ConsumeQueues, log_end: int) -> None:
+        """Where the newest message is in the log and its entry is not there, the slots up to it are nobody's until the log was
+        asked. Where the disk refuses, the floor alone says where the queue goes on."""
+        for key, (slot, newest) in (self.ends or {}).items():
+            queue = queues.get(*key)
+            if queue is None or queue.is_bare() or not queue.max_offset < slot <= queue.max_offset + LOST_MAX:
+                continue
+            if not queue.last_physical < newest < log_end:
+                continue
+            try:
+                queue.lose_up_to(slot, newest)
+            except (OSError, LogError) as error:
+                _log.error("%s/%d goes on at %d, and its lost entries cannot be marked: %s", *key, slot, error)
+                self.floors[key] = max(slot, self.floors.get(key, 0))
 
     def place(self, queues: ConsumeQueues) -> None:
         """Queues without messages begin at their floors; floors that their queues have reached are forgotten."""

@@ -58,14 +58,22 @@ def is_deleted(entry: Entry, log_min_offset: int) -> bool:
 Read = Callable[[int, int], list[Entry]]
 
 
-def first_where(read: Read, low: int, high: int, predicate: Callable[[Entry], bool]) -> int:
+def is_filler(entry: Entry) -> bool:
+    """Whether it stands where the queue has no message of this log."""
+    return entry.size == FILLER_SIZE
+
+
+def first_where(
+    read: Read, low: int, high: int, predicate: Callable[[Entry], bool], mute: Callable[[Entry], bool] = is_filler
+) -> int:
     """Lowest slot of [low, high) whose entry fulfils `predicate` (false before, true from there on); `high` when none.
 
-    Filler counts as the entry behind it, and at the end as one that fulfils it. `read(slot, count)`: entries from a slot on.
+    A `mute` entry counts as the one behind it, and at the end as one that fulfils it. `read(slot, count)`: entries from a
+    slot on.
     """
     while low < high:
         middle = (low + high) // 2
-        at = behind_filler(read, middle, high)  # what stands at `high` fulfils it, or nothing stands there
+        at = behind_mute(read, middle, high, mute)  # what stands at `high` fulfils it, or nothing stands there
         entries = read(at, 1) if at < high else []
         if at >= high or (entries and predicate(entries[0])):
             high = middle
@@ -74,13 +82,13 @@ def first_where(read: Read, low: int, high: int, predicate: Callable[[Entry], bo
     return low
 
 
-def behind_filler(read: Read, slot: int, end: int) -> int:
-    """The first slot from `slot` on that is no filler, `end` when there is none. Each is looked at: behind one row of filler
+def behind_mute(read: Read, slot: int, end: int, mute: Callable[[Entry], bool] = is_filler) -> int:
+    """The first slot from `slot` on that is not `mute`, `end` when there is none. Each is looked at: behind one row of filler
     another may follow, and what lies between must not be passed over."""
     count = 1
     while slot < end:
         entries = read(slot, min(count, end - slot))
-        found = next((number for number, entry in enumerate(entries) if entry.size != FILLER_SIZE), None)
+        found = next((number for number, entry in enumerate(entries) if not mute(entry)), None)
         if found is not None or not entries:
             return slot + (found or 0)
         slot, count = slot + len(entries), min(4 * count, FILLER_AT_ONCE)
@@ -90,27 +98,20 @@ def behind_filler(read: Read, slot: int, end: int) -> int:
 def first_kept(read: Read, first: int, end: int, log_min_offset: int) -> int:
     """Slot of the first entry whose message the log still has; `end` when there is none.
 
-    A damaged entry may look like one of a deleted message; it must not hide those in front of it, which say the contrary.
+    A damaged entry may look like one of a deleted message; it must not hide those in front of it, which say the contrary. One
+    that says nothing, as filler does of which a loss of power left zeros, hides none either.
     """
+
+    def mute(entry: Entry) -> bool:
+        return is_filler(entry) or not (entry.physical_offset >= log_min_offset or is_deleted(entry, log_min_offset))
+
     behind = end
     while True:
-        slot = first_where(read, first, end, lambda entry: is_kept(entry, log_min_offset))
+        slot = first_where(read, first, end, lambda entry: is_kept(entry, log_min_offset), mute)
         before = range(max(first, slot - DAMAGED_RUN_MAX - 1), slot)
         end = next((one for one in before if any(is_kept(entry, log_min_offset) for entry in read(one, 1))), -1)
         if end < 0:
-            kept = slot if slot >= behind else behind_filler(read, slot, behind)
-            return _behind_words(read, first, kept)
-
-
-def _behind_words(read: Read, first: int, slot: int) -> int:
-    """In front of the first entry that is kept, those that say nothing may be entries of messages that the log has: they are
-    asked for, and made again or found to be nobody's."""
-    for before in range(slot - 1, max(first, slot - PAGE_ENTRIES) - 1, -1):
-        entries = read(before, 1)
-        if not entries or entries[0].size == FILLER_SIZE or is_deleted(entries[0], NOWHERE):
-            return slot
-        slot = before
-    return slot
+            return slot if slot >= behind else behind_mute(read, slot, behind)
 
 
 def stretch(read: Read, low: int, high: int) -> list[Entry]:
@@ -140,16 +141,36 @@ def first_cut(read: Read, first: int, end: int, physical_offset: int, leads: Cal
             break
         low = behind + 1
     before = _last_below(read, max(low, slot - PAGE_ENTRIES), slot, physical_offset, leads)
-    if before is not None:
-        return before + 1
-    if low > first:
-        return low  # nothing is known of those in front: filler, or their messages are deleted
+    if before is not None or low > first:  # of those in front nothing is known: filler, or their messages are deleted
+        return _behind_ordered(read, low if before is None else before + 1, slot, physical_offset)
     while slot < end and (entries := read(slot, PAGE_ENTRIES)):  # filler says where the queue begins
         filled = next((number for number, entry in enumerate(entries) if entry.size != FILLER_SIZE), len(entries))
         slot += filled
         if filled < len(entries):
             break
     return min(slot, end)
+
+
+def _behind_ordered(read: Read, low: int, end: int, physical_offset: int) -> int:
+    """The slot behind the last entry of [low, end) that leads to a place below the cut, in order: its message may be damaged, and
+    a slot that was given stays taken. `low` when there is none."""
+    behind = low
+    newest = max((physical for physical, size, _ in read(low - 1, 1) if 0 < size != FILLER_SIZE), default=-1)
+    for slot, (physical, size, _) in enumerate(stretch(read, low, end), low):
+        if 0 < size != FILLER_SIZE and newest < physical < physical_offset:
+            behind, newest = slot + 1, physical
+    return behind
+
+
+def unknown_behind(read: Read, slot: int, end: int, physical_offset: int) -> int:
+    """How many entries from `slot` on, where a cut at `physical_offset` would end the queue, may be damaged ones of messages in
+    front of it: up to the first that leads behind the cut in order."""
+    entries = stretch(read, slot, min(slot + DAMAGED_RUN_MAX + 1, end))
+    for number, (physical, size, _) in enumerate(entries):
+        following = entries[number + 1].physical_offset if number + 1 < len(entries) else NOWHERE
+        if physical_offset <= physical < following and 0 < size != FILLER_SIZE:
+            return number
+    return 0
 
 
 class Kept(NamedTuple):

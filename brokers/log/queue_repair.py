@@ -137,6 +137,16 @@ def all_led_to(queues: ConsumeQueues, records: Sequence[Record]) -> bool:
     return True
 
 
+def enter(queues: ConsumeQueues, record: Record, waiting_from: int | None) -> bool:
+    """A message that was damaged when its queue was made gets its entry, unless its slot is another's. `waiting_from`: the
+    first slot that a message may have which waits for its entry; None: none waits. OSError, LogError."""
+    queue = queues.get_or_create(record.topic, record.queue_id) if has_queue_entry(record.sys_flag) else None
+    slot = record.queue_offset
+    if queue is None or (waiting_from is not None and slot >= max(waiting_from, queue.max_offset)):
+        return False
+    return queue.enter(slot, pack_entry(record.physical_offset, record.size, record.tags_code), record.physical_offset)
+
+
 def put_right(queue: ConsumeQueue, slot: int, record: Record | None) -> bool:
     """The entry leads to that message now, or to none that there is (None); False when it did before. OSError when the disk
     refuses. Behind a slot without a message those of the same gap are put right, too."""

@@ -13,6 +13,7 @@ from brokers.log.commit_log import CommitLog, store_ms_of
 from brokers.log.consume_queues import ConsumeQueues
 from brokers.log.dispatch import Dispatcher
 from brokers.log.errors import is_unreadable
+from brokers.log.open_files import sync_files
 from brokers.log.queue_ends import QueueEnd, lacks_from
 from brokers.log.queue_repair import cut_queues, last_dispatched
 from brokers.log.recovery_damage import Written
@@ -28,12 +29,13 @@ __all__ = ["RecoveryReport", "recover"]
 
 def recover(
     log: CommitLog, queues: ConsumeQueues, dispatcher: Dispatcher, checkpoint: Checkpoint, *, abnormal: bool, same_boot: bool,
-    ends: Mapping[tuple[str, int], QueueEnd] | None = None,
+    ends: Mapping[tuple[str, int], QueueEnd] | None = None, ends_offset: int = 0,
 ) -> RecoveryReport:  # fmt: skip
     """Finds the end of the log, cuts what lies behind, and has the queues hold every message known to be confirmed.
 
     `same_boot`: the machine did not restart since the last write, so nothing written can be missing. Otherwise only
-    what the checkpoint calls durable is trusted. `ends`: where the queues went on, as far as that was made durable.
+    what the checkpoint calls durable is trusted. `ends`: where the queues went on, as far as that was made durable;
+    `ends_offset`: no message in front of it is missing in them.
     """
     known = Known(checkpoint.recovery_ms, checkpoint.flushed_offset, checkpoint.confirm_offset, abnormal, same_boot)
     if not log.file_starts:
@@ -46,7 +48,7 @@ def recover(
     if made.queues_valid_below is not None:
         queues.keep_valid_below(made.queues_valid_below, ends)
     dispatched = last_dispatched(log, queues)
-    lacking = [place for place in (queues.lacks_from(), gone) if place is not None]
+    lacking = [place for place in (queues.lacks_from(ends_offset), gone) if place is not None]
     start = scan_from(made, files, dispatched, min(lacking, default=None))
     walk = LogWalk(
         log.read, start, log.capacity_end, log.file_bytes, check_body=True, written_end=made.written_end,
@@ -58,7 +60,9 @@ def recover(
     end = read.walk.end
     cut = log.set_recovered_end(end, made.flushed_offset)
     cut_queues(log, queues, end)
-    queues.mark_unsynced(made.flushed_offset)
+    if start < made.read_below:  # entries made again count as durable from the first moment on
+        sync_files(*queues.take_unsynced())
+    queues.mark_unsynced(made.flushed_offset, cut=abnormal and same_boot)
     dispatcher.restart_at(max(read.end, start) if end > start else end)
     return settle(known, made, read, start=start, log_min=log.min_offset, file_bytes=log.file_bytes, cut_bytes=cut)
 

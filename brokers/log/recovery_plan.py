@@ -113,7 +113,8 @@ def plan(files: Sequence[FileFacts], file_bytes: int, known: Known) -> Plan:
     if not known.abnormal or known.same_boot:
         return Plan(files[-1].start, None, flushed, confirm)
     durable = min(by_time, _newest(files, lambda file: file.first_ms is not None and file.start <= flushed))
-    return Plan(durable, durable, flushed, confirm)
+    # A checkpoint of ours syncs the queues before it names a place: their entries of messages in front of it are durable.
+    return Plan(durable, durable if known.flushed_offset is None else flushed, flushed, confirm)
 
 
 def scan_from(made: Plan, files: Sequence[FileFacts], last_dispatched: int, lacks_from: int | None = None) -> int:

@@ -42,7 +42,7 @@ class LogWalk:
     topic and properties, but neither ever ends in a zero byte: such a record counts once something stands behind it.
 
     `torn_from`: power was lost, and any part of what lies above may be missing (default: none). A record whose topic or
-    properties are all zero within a sector does not count. The rest of a header is covered by the lengths that lie behind.
+    properties end a sector with a zero does not count. The rest of a header is covered by the lengths that lie behind.
 
     What cannot be read ends the walk as damage does. `go_on` passes over it.
     """
@@ -145,12 +145,13 @@ def _ends_in_zero(record: Record) -> bool:
 
 
 def _lacks_sector(record: Record, data: bytes, at: int, position: int) -> bool:
-    """Whether a sector holds only zeros of the topic or the properties of the record at `at`; `position` in its file."""
+    """Whether the topic or the properties of the record at `at` are zero where a sector ends: the rest of it was not written,
+    or all of it. `position` in its file."""
     properties_at = at + record.size - len(record.properties)
     topic_at = properties_at - 2 - len(record.topic.encode("utf-8", "surrogateescape"))
     for first, last in ((topic_at, properties_at - 2), (properties_at, at + record.size)):
         for sector in range(first - (position + first - at) % SECTOR_BYTES, last, SECTOR_BYTES):
-            if last > first and not any(data[max(sector, first) : min(sector + SECTOR_BYTES, last)]):
+            if last > first and not data[min(sector + SECTOR_BYTES, last) - 1]:
                 return True
     return False
 

@@ -12,9 +12,10 @@ import os
 import threading
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
+from itertools import takewhile
 from pathlib import Path
 
-from brokers.log import query
+from brokers.log import query, segments
 from brokers.log.appender import Appender, PutResult
 from brokers.log.checkpoint import CHECKPOINT_NAME, AbortMarker, Checkpoint, StoreLock, read_checkpoint, write_checkpoint
 from brokers.log.cold_query import ColdRead, read_or_cold
@@ -28,11 +29,14 @@ from brokers.log.integrity import QueueCheck
 from brokers.log.open_files import OPEN_FILES_MAX, sync_files
 from brokers.log.query import GetResult
 from brokers.log.queue_ends import QueueEnd, QueueEnds, Remembered
-from brokers.log.queue_repair import cut_queues
+from brokers.log.queue_repair import cut_queues, enter
 from brokers.log.records import MessageFields, RecordError
 from brokers.log.recovery import RecoveryReport, recover
+from brokers.log.scan import LogWalk
 
 MEMORY_PERCENT = 40  # of the machine's: messages within it count as not cold (accessMessageInMemoryMaxRatio)
+# What a disk loses at once.
+PAGE_BYTES = 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,9 +97,9 @@ class MessageStore:
         self.ends = QueueEnds(self.root)
         self.recovery: RecoveryReport = recover(
             self.log, self.queues, self.dispatcher, self._checkpoint, abnormal=self._abort.is_set(), same_boot=same_boot,
-            ends=self.ends.ends,
+            ends=self.ends.ends, ends_offset=self.ends.offset,
         )  # fmt: skip
-        self.ends.settle(self.queues)
+        self.ends.settle(self.queues, self.log.end_offset)
         self.confirm_offset = self.recovery.confirm_offset
         self._queued_end = max(self.queues.last_physical() + 1, self.confirm_offset)  # no entry points at or beyond it
         sizes, sound = (self.config.index_slots, self.config.index_entries_max), not self.recovery.abnormal
@@ -191,29 +195,44 @@ class MessageStore:
     def truncate(self, to_offset: int) -> int:
         """Cuts log, queues and queue offsets at `to_offset`, durably; returns the new end (2.6)."""
         self._appender.forget_queue_offsets()
+        emptied = to_offset < self.log.min_offset or not to_offset
+        known_below = 0 if emptied else to_offset  # a log copied anew may begin in front of where it began
         with self._checkpoint_lock, full_disk_told("the log cannot be cut"):
             self._cuts += 1
             self.spare.run(lambda: self.before_cut(to_offset))
             queued_end = max(self._queued_end, self.confirm_offset)
-            self.confirm_offset = min(self.confirm_offset, to_offset)
+            self.confirm_offset = min(self.confirm_offset, known_below)
             self._queued_end = min(queued_end, to_offset)
             known = self._checkpoint
             # Written first: after a crash nothing may call bytes confirmed or durable that a new master replaces.
-            lowered = replace(known, flushed_offset=min(known.flushed_offset or 0, to_offset), confirm_offset=self.confirm_offset)
+            lowered = replace(known, flushed_offset=min(known.flushed_offset or 0, known_below), confirm_offset=self.confirm_offset)
             self.spare.run(lambda: self._replace_checkpoint(lowered))
         if self.index is not None:
             self.index.cut(to_offset)
-        if to_offset <= self.log.min_offset:
+        if emptied:
             self.ends.hold(self.queues)
         self.log.truncate(to_offset)
-        if to_offset < queued_end:  # a promotion cuts behind them: it must not cost what grows with the number of queues
+        if emptied:
+            cut_queues(self.log, self.queues, -1)
+        elif to_offset < queued_end:  # a promotion cuts behind them: it must not cost what grows with the number of queues
             cut_queues(self.log, self.queues, to_offset)
+            self.ends.settle_cut(self.queues, to_offset)
         self.dispatcher.restart_at(min(self.dispatched_offset, self.log.end_offset))
         return self.log.end_offset
 
     def is_message_start(self, offset: int) -> bool:
         """Whether the log may be cut at `offset` (2.6, step 4)."""
         return self.log.is_record_boundary(offset)
+
+    def repaired(self, offset: int, size: int) -> int:
+        """The `size` bytes there are sound again. What lies there, and what begins on the same page, which could not be read either
+        perhaps, gets its entry where its queue was made without it; how many did. OSError, LogError."""
+        limit = min(segments.file_start(offset, self.log.file_bytes) + self.log.file_bytes, self.dispatched_offset)
+        last = offset + size + PAGE_BYTES - 1
+        walk = LogWalk(self.log.read, offset, limit, self.log.file_bytes, check_body=True)
+        found = takewhile(lambda record: record.physical_offset < last - last % PAGE_BYTES, walk)
+        waiting = self._appender.waiting_from
+        return sum(enter(self.queues, record, waiting((record.topic, record.queue_id))) for record in found)
 
     # -- reading
 

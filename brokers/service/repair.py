@@ -163,7 +163,15 @@ class Repairs:
         return lambda place: None if place.size else patch_blank(log, place.offset, confirmed, told)
 
     async def _put_back(self, address: str, place: Place, data: bytes) -> bool:
-        return await self._put(place, address, lambda place: patch(self._store.log, place, data, self._store.confirm_offset))
+        store = self._store
+        if not await self._put(place, address, lambda place: patch(store.log, place, data, store.confirm_offset)):
+            return False
+        try:
+            if entered := store.repaired(place.offset, len(data)):
+                _log.warning("%d messages from %d on have their entries in their queues now", entered, place.offset)
+        except (OSError, LogError) as error:
+            _log.error("the queue of the message at %d takes no entry: %s", place.offset, error)
+        return True
 
     async def _put(self, place: Place, source: str, write: Callable[[Place], Callable[[], None] | None]) -> bool:
         """Whether `write` knew the right bytes; they are durable then."""

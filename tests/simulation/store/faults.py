@@ -189,7 +189,7 @@ class Faults:
         hit = {start // size for start in replica.damaged | replica.altered}
         known = [
             one for one in self.realm.ledger.kept(replica.opened)
-            if one.end <= replica.opened.durable_offset and one.start // size not in hit
+            if one.end <= replica.opened.durable_offset and one.start // size not in hit and one.start not in replica.misled
         ]  # fmt: skip
         return self.world.chance.choice(known) if known else None
 
@@ -199,13 +199,20 @@ class Faults:
         one = self._message(replica)
         if one is None:
             return False
-        at = one.start + (self.world.chance.choice(HEADER_BYTES) if self.world.one_in(2) else self.world.between(88, one.end - one.start - 1))
+        at = one.start + self._place_to_flip(one)
         path, position = self._log_place(replica, at)
         self._flip(path, position)
         replica.damaged.add(one.start)
         replica.altered.add(one.start)
         self.world.note(f"{replica.name}: a bit at {at}, in the message at {one.start}")
         return True
+
+    def _place_to_flip(self, one: Message) -> int:
+        """Not in its topic, over which the format has no checksum: it would be another queue's message."""
+        body_end = 88 + int.from_bytes(one.data[84:88], "big")
+        behind_topic = body_end + 1 + len(one.key[0])
+        free = [*range(88, body_end), *range(behind_topic, len(one.data))]
+        return self.world.chance.choice(HEADER_BYTES if self.world.one_in(2) else free)
 
     def spoil_page(self) -> bool:
         """A page of the log cannot be read: all messages in it are damaged."""
@@ -244,16 +251,18 @@ class Faults:
             one for one in self.realm.ledger.kept(replica.opened)
             if remembered is not None and one.key in remembered.ends and one.slot < remembered.ends[one.key].slot
             and one.end <= min(remembered.offset, replica.opened.durable_offset)
-            and one.slot > replica.opened.queue_bounds(*one.key)[0] + first
+            and one.slot > replica.opened.queue_bounds(*one.key)[0] + first and one.start not in replica.damaged | replica.altered | replica.misled
         ]  # fmt: skip
         if not known:
             return None
         one = self.world.chance.choice(known)
+        replica.misled.add(one.start)
         size, at = self.realm.shape.queue_file_bytes, one.slot * ENTRY_BYTES
         return replica.root / "consumequeue" / one.key[0] / str(one.key[1]) / f"{at - at % size:020d}", at % size
 
     def flip_entry(self) -> bool:
-        """A bit of a queue's entry. Not one that makes it lead to another place of the log: it may look deleted then."""
+        """A bit of a queue's entry. Not one that makes it lead to another place of the log: it may look deleted then.
+        Of a message that is damaged itself only one of both says where it lies."""
         replica = self._any()
         place = self._entry(replica, 0)
         if place is None or not place[0].exists():
@@ -318,7 +327,8 @@ class Faults:
     def _files_say_all(self, replica: Replica) -> bool:
         """No queue goes on where only queueEnds says."""
         store = replica.opened
-        return not store.ends.floors and not any(queue.max_offset and queue.is_bare() for _, queue in store.queues)
+        bare = any(queue.max_offset and queue.is_bare() for _, queue in store.queues)
+        return not store.ends.floors and not bare and not replica.misled
 
     def damage_ends(self) -> bool:
         """The file queueEnds is damaged, or gone."""

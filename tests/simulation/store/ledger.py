@@ -33,32 +33,45 @@ class Message(NamedTuple):
 
 @dataclass(slots=True)
 class Ledger:
-    """`acknowledged`: by queue and offset. `pending`: not acknowledged yet, in the order of the log."""
+    """`acknowledged`: by queue and offset. `pending`: not acknowledged yet, in the order of the log. `given_up`: queues of which
+    nothing is promised any more."""
 
     acknowledged: dict[Key, dict[int, Message]] = field(default_factory=dict)
     pending: list[Message] = field(default_factory=list)
+    given_up: set[Key] = field(default_factory=set)
 
     def confirmed(self, up_to: int) -> int:
         """Messages up to there are acknowledged now; how many are new. InvariantBroken: an offset was given twice."""
         count = 0
         while count < len(self.pending) and self.pending[count].end <= up_to:
             message = self.pending[count]
+            count += 1
+            if message.key in self.given_up:
+                continue
             known = self.acknowledged.setdefault(message.key, {}).setdefault(message.slot, message)
             if known is not message:
                 raise InvariantBroken(f"offset {message.slot} of {message.key} was given twice: at {known.start} and {message.start}")
-            count += 1
         del self.pending[:count]
         return count
 
-    def cut(self, end: int, lasting: int) -> None:
-        """The log of the set goes on at `end`; all that ends at or below `lasting` had to be kept."""
+    def cut(self, end: int, lasting: int, log_min: int) -> None:
+        """The log of the set goes on at `end`; all that ends at or below `lasting` had to be kept. Where a queue loses messages
+        that nobody had flushed, and those in front of `log_min` are deleted, nothing says where it goes on: it is given up."""
         self.pending = [one for one in self.pending if one.end <= end]
         for key, slots in self.acknowledged.items():
-            for slot, message in list(slots.items()):
-                if message.end > end:
-                    if message.end <= lasting:
-                        raise InvariantBroken(f"acknowledged offset {slot} of {key} at {message.start} is lost: the log ends at {end}")
-                    del slots[slot]
+            gone = [message for message in slots.values() if message.end > end]
+            for message in gone:
+                if message.end <= lasting:
+                    raise InvariantBroken(f"acknowledged offset {message.slot} of {key} at {message.start} is lost: the log ends at {end}")
+                del slots[message.slot]
+            if gone and any(message.start < log_min for message in slots.values()):
+                self.given_up.add(key)
+        self._drop_given_up()
+
+    def _drop_given_up(self) -> None:
+        for key in self.given_up:
+            self.acknowledged.pop(key, None)
+        self.pending = [one for one in self.pending if one.key not in self.given_up]
 
     def kept(self, store: MessageStore) -> list[Message]:
         """Acknowledged messages that this log still holds, and that can be read by now."""

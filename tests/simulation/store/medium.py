@@ -103,7 +103,7 @@ class Medium:
             path = os.path.join(folder, name)
             if now[name] != was.get(name) and (gone or chance.random() < 0.3):
                 gone = gone or name not in was  # of new names a later one is not there without an earlier one
-                lost += self._as_it_was(path, was.get(name))
+                lost += self._as_it_was(path, None if gone else was.get(name))  # what came later undid nothing
             elif os.path.isdir(path):
                 lost += self._lose(path, chance)
             else:

@@ -50,6 +50,12 @@ def shape_of(world: World) -> Shape:
     return Shape(world.between(1, 3), pick(FILE_BYTES), 20 * pick(QUEUE_SLOTS), pick((1, 3, 256)), world.one_in(3))
 
 
+def _gives(replica: Replica, one: Message) -> bool:
+    """Whether it has that message, sound, and knows that it is confirmed."""
+    store = replica.opened
+    return one.start not in replica.damaged | replica.altered and store.log_min <= one.start and one.end <= store.confirm_offset
+
+
 class CannotLead(Exception):
     """Damage lies where nothing is dispatched yet, and nobody else has these bytes: the product refuses, told to a person."""
 
@@ -219,7 +225,7 @@ class Realm:
 
     def _lead_with(self, replica: Replica) -> None:
         store = replica.opened
-        self.ledger.cut(store.log_end, self.confirmed)
+        self.ledger.cut(store.log_end, self.confirmed, store.log_min)
         self.confirmed = min(self.confirmed, store.log_end)  # it may have ended within a record
         self.epoch += 1
         replica.epochs = replica.epochs.append(self.epoch, store.log_end)
@@ -263,6 +269,7 @@ class Realm:
         strange = [bad for bad in told if bad.place.queue_id is None and not replica.touched()]
         if strange:
             raise InvariantBroken(f"{replica.name}: a sound log is told to be damaged: {strange[0]}")
+        replica.misled.clear()
         self._restored(replica)
 
     def _restored(self, replica: Replica) -> None:
@@ -273,7 +280,9 @@ class Realm:
                 continue
             if replica.restored(one.start, one.data):
                 self.world.count("repaired")
-            elif one.start in refused and any(one.start not in other.damaged | other.altered and other.opened.log_min <= one.start for other in others):
+            elif any(one.start in other.altered for other in others):
+                replica.altered.add(one.start)  # nothing shows that what it was given is not what was sent
+            elif one.start in refused and any(_gives(other, one) for other in others):
                 raise InvariantBroken(f"{replica.name}: the message at {one.start} is damaged after a look, and others have it")
 
     def refused(self, store: MessageStore) -> list[BadRecord]:

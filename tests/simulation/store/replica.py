@@ -41,7 +41,7 @@ class WorldClock:
 
 class Replica:
     """`damaged`: starts of messages whose bytes here were changed where checksums, places or lengths show it; `altered`: where
-    nothing shows it. `trusted_end`: above it bytes may be torn, since power was lost; `flushed_end`: what the last loss of power could
+    nothing shows it; `misled`: of those whose entries were changed. `trusted_end`: above it bytes may be torn, since power was lost; `flushed_end`: what the last loss of power could
     not take."""
 
     def __init__(self, number: int, root: Path, medium: Medium, config: StoreConfig) -> None:
@@ -49,6 +49,7 @@ class Replica:
         self.epochs = EpochHistory.of()
         self.damaged: set[int] = set()
         self.altered: set[int] = set()
+        self.misled: set[int] = set()
         self.trusted_end: int | None = None
         self.flushed_end = 0
         self.ends_damaged = False

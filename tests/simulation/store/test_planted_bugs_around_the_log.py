@@ -12,8 +12,9 @@ from typing import Any
 
 import pytest
 
-from brokers.log import commit_log, disk, queue_entries, query, recovery, recovery_plan, recovery_read, trimming
+from brokers.log import commit_log, disk, queue_entries, query, recovery, recovery_plan, recovery_read, store, trimming
 from brokers.log.consume_queue import ConsumeQueue
+from brokers.log.consume_queues import ConsumeQueues
 from brokers.log.queue_ends import QueueEnds
 from brokers.log.side_reader import side_read
 from brokers.service import repair
@@ -34,6 +35,9 @@ ENTRIES = Mix(ORDINARY | {"look": 8, "checkpoint": 20, "zero_entries": 8, "flip_
 GAPS = Mix(ORDINARY | {"gap": 8, "look": 8, "trim": 10, "checkpoint": 15, "wipe": 3, "remove_queues": 3})
 QUEUE_FILES = Mix(ORDINARY | FILES | {"trim": 15, "checkpoint": 15, "remove_queues": 4, "empty_queue_file": 4})
 SHORT = Mix(ORDINARY | {"no_descriptors": 8})
+CUTS = Mix(ORDINARY | {"lose_power": 4, "all_lose_power": 2, "hand_over": 6, "flip_record": 8, "trim": 12, "look": 1})
+MADE_AGAIN = Mix(ORDINARY | {"flip_record": 6, "remove_queues": 6, "checkpoint": 12, "lose_power": 4, "look": 8})
+EMPTIED = Mix(ORDINARY | {"empty_queue_file": 10, "checkpoint": 12, "send": 40, "copy": 40})
 PAGES = Mix(ENTRIES.weights | {"spoil_page": 8})
 LONG_FILES = Shape(1, 32_768, 2_000, 256)
 ALONE = Shape(1, 4_096, 2_000, 256)
@@ -50,7 +54,7 @@ class Planted:
 
 
 def ends_of_queues_are_not_remembered(patch: Patch) -> None:
-    patch.setattr(QueueEnds, "settle", lambda self, queues: None)
+    patch.setattr(QueueEnds, "settle", lambda self, queues, log_end: None)
     patch.setattr(recovery, "lacks_from", lambda queues, ends, log_min: None)
 
 
@@ -108,23 +112,41 @@ def files_go_that_are_only_dispatched(patch: Patch) -> None:
 
 
 def one_row_of_filler_hides_what_lies_in_front_of_the_next(patch: Patch) -> None:
-    def behind(read: Any, slot: int, end: int) -> int:
-        def filler(at: int) -> bool:
-            return any(entry.size == queue_entries.FILLER_SIZE for entry in read(at, 1))
-
-        if not filler(slot):
+    def behind(read: Any, slot: int, end: int, mute: Any = queue_entries.is_filler) -> int:
+        if not any(map(mute, read(slot, 1))):
             return slot
         far = end
         while far - slot > 1:
             middle = (slot + far) // 2
-            slot, far = (middle, far) if filler(middle) else (slot, middle)
+            slot, far = (middle, far) if any(map(mute, read(middle, 1))) else (slot, middle)
         return far
 
-    patch.setattr(queue_entries, "behind_filler", behind)
+    patch.setattr(queue_entries, "behind_mute", behind)
 
 
 def a_first_entry_of_zeros_counts_as_deleted(patch: Patch) -> None:
-    patch.setattr(queue_entries, "_behind_words", lambda read, first, slot: slot)
+    search = queue_entries.first_where
+    patch.setattr(queue_entries, "first_where", lambda read, low, high, predicate, mute=None: search(read, low, high, predicate))
+
+
+def a_log_that_is_emptied_keeps_its_entries(patch: Patch) -> None:
+    cut = store.cut_queues
+    patch.setattr(store, "cut_queues", lambda log, queues, to: None if to < 0 else cut(log, queues, to))
+
+
+def a_message_that_is_repaired_gets_no_entry(patch: Patch) -> None:
+    patch.setattr(store.MessageStore, "repaired", lambda self, offset, size: 0)
+
+
+def an_empty_file_is_a_queue_without_messages(patch: Patch) -> None:
+    lacks = ConsumeQueues.lacks_from
+
+    def blind(self: ConsumeQueues, known_below: int = 0) -> int | None:
+        for _, queue in self:
+            queue.end_lost = False
+        return lacks(self, known_below)
+
+    patch.setattr(ConsumeQueues, "lacks_from", blind)
 
 
 PLANTED: Mapping[str, Planted] = {
@@ -142,6 +164,9 @@ PLANTED: Mapping[str, Planted] = {
         Planted(files_go_that_are_only_dispatched, POWER, 60),
         Planted(one_row_of_filler_hides_what_lies_in_front_of_the_next, GAPS, 100),
         Planted(a_first_entry_of_zeros_counts_as_deleted, ENTRIES, 60),
+        Planted(a_log_that_is_emptied_keeps_its_entries, CUTS, 300),
+        Planted(a_message_that_is_repaired_gets_no_entry, MADE_AGAIN, 300),
+        Planted(an_empty_file_is_a_queue_without_messages, EMPTIED, 300),
     )
 }
 

@@ -146,6 +146,15 @@ def test_a_cut_below_the_first_file_empties_the_log(tmp_path: Path) -> None:
     assert (log.min_offset, log.end_offset, log.file_starts) == (0, 0, ())
 
 
+def test_a_cut_at_the_begin_of_the_first_file_leaves_the_place_where_the_log_goes_on(tmp_path: Path) -> None:
+    """A promoted replica may have had no more in it than the first bytes of a record."""
+    log = open_log(tmp_path)
+    log.append_raw(2 * FILE, encoded(message(), 0, 2 * FILE)[:50])
+    log.truncate(2 * FILE)
+    assert (log.min_offset, log.end_offset, log.file_starts) == (2 * FILE, 2 * FILE, (2 * FILE,))
+    assert append(log, 100) == 2 * FILE
+
+
 def test_a_cut_above_the_end_is_refused(tmp_path: Path) -> None:
     with pytest.raises(LogError, match="ends at 0"):
         open_log(tmp_path).truncate(1)

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from brokers.log.queue_ends import (
-    CHECKPOINTS_BETWEEN, COMMITTED_MAX, QUEUE_ENDS_NAME, QueueEnd, QueueEnds, Remembered, decode, encode, lacks_from,
+    CHECKPOINTS_BETWEEN, COMMITTED_MAX, LOST_MAX, QUEUE_ENDS_NAME, QueueEnd, QueueEnds, Remembered, decode, encode, lacks_from,
 )  # fmt: skip
 from tests.unit.brokers.log.log_samples import fill, open_queues
 
@@ -41,23 +41,34 @@ def test_ends_are_kept_through_lives_and_never_go_down(tmp_path: Path) -> None:
     again, empty = QueueEnds(tmp_path), open_queues(tmp_path / "others")
     assert again.offset == 1200 and again.ends is not None
     assert [lacks_from(empty, again.ends, log_min) for log_min in (0, 1100, 1101)] == [0, 0, None]
-    again.settle(empty)
+    again.settle(empty, 1200)
     queue = empty.get("T", 0)
     assert queue is not None and (queue.max_offset, queue.min_offset(0)) == (12, 12)
     assert again.taken(empty, at_once=True) == {("T", 0): (12, -1)}
 
 
-def test_a_queue_with_messages_keeps_its_files_and_its_floor(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("slot", "newest", "log_end", "end"),
+    [(2, 600, 700, 3), (7, 600, 700, 7), (7, 600, 600, 3), (7, 200, 700, 3), (4 + LOST_MAX, 600, 700, 3)],
+    ids=["there", "lost", "its message was cut", "told by others", "too many"],
+)
+def test_a_queue_with_messages_keeps_them_and_has_markers_of_lost_entries_or_a_floor(
+    tmp_path: Path, slot: int, newest: int, log_end: int, end: int
+) -> None:
     queues = open_queues(tmp_path / "queues")
     fill(queues, range(3))
     ends = QueueEnds(tmp_path)
-    ends.write(Remembered(0, {("T", 0): QueueEnd(7, 600), ("T", 1): QueueEnd(2, 0), ("../x", 0): QueueEnd(1, 0)}))
-    ends.settle(queues)
-    assert ends.floors == {("T", 0): 7}
+    ends.write(Remembered(0, {("T", 0): QueueEnd(slot, newest), ("T", 1): QueueEnd(2, 0), ("../x", 0): QueueEnd(1, 0)}))
     assert ends.ends is not None and lacks_from(queues, ends.ends, 0) == 0
+    ends.settle(queues, log_end)
+    queue = queues.get("T", 0)
+    assert queue is not None and queue.max_offset == end
+    assert ends.floors == ({} if end >= slot else {("T", 0): slot})
+    assert queue.read(3, 4) == [(600, 0, 0)] * (end - 3)
     fill(queues, range(3, 8))
+    assert [entry.physical_offset for entry in queue.read(0, 9)] == [*range(0, 800, 100)]
     ends.place(queues)
-    assert ends.floors == {}
+    assert ends.floors == ({} if slot <= 8 else {("T", 0): slot})
 
 
 def test_it_is_not_written_with_every_checkpoint(tmp_path: Path) -> None:

@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from brokers.log.queue_entries import (
-    DAMAGED_RUN_MAX, ENTRY, ENTRY_BYTES, FILLER, PAGE_ENTRIES, Entry, first_cut, first_kept, is_deleted, is_kept, pack_entry, reaches,
+    DAMAGED_RUN_MAX, ENTRY, ENTRY_BYTES, FILLER, NOWHERE, PAGE_ENTRIES, Entry, first_cut, first_kept, is_deleted, is_kept, pack_entry,
+    reaches, unknown_behind,
 )  # fmt: skip
 
 
@@ -100,3 +101,28 @@ def test_a_first_entry_of_zeros_is_asked_for_and_not_passed_over() -> None:
     rows = [Entry(100 * slot, 100, 0) for slot in range(50)]
     rows[20] = Entry(0, 0, 0)
     assert first_kept(lambda slot, count: rows[slot : slot + count], 0, 50, 2_000) == 20
+
+
+@pytest.mark.parametrize(
+    ("damaged", "unknown"),
+    [({}, 0), ({30: NOWHERE}, 1), ({30: 0, 31: NOWHERE}, 2), ({49: 0}, 0), ({at: 0 for at in range(30, 50)}, 0), ({30: 3_050}, 0)],
+)
+def test_entries_where_a_cut_ends_a_queue_may_be_damaged_ones_of_what_stays(damaged: dict[int, int], unknown: int) -> None:
+    entries = [Entry(damaged.get(slot, 100 * slot), 100, 0) for slot in range(50)]
+    assert unknown_behind(read_in_files(entries), 30, 50, 3_000) == unknown  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("rows", ["zf", "fz", "zzff", "fzfzz", "z" * 20 + "f" * 20 + "z"])
+def test_no_mixture_of_filler_and_zeros_hides_a_message_in_front_of_it(rows: str) -> None:
+    """Of a gap's filler a loss of power left some."""
+    said = {"z": Entry(0, 0, 0), "f": Entry(*ENTRY.unpack(FILLER))}
+    entries = [Entry(100, 50, 0), Entry(5_000, 50, 0), *(said[one] for one in rows for _ in range(3)), Entry(5_050, 50, 0)]
+    assert first_kept(lambda slot, count: entries[slot : slot + count], 0, len(entries), 5_000) == 1
+
+
+@pytest.mark.parametrize(("damaged", "end"), [([], 30), ([29], 30), ([27, 28, 29], 30), ([30], 30)])
+def test_a_cut_leaves_the_slots_of_damaged_messages_in_front_of_it(damaged: list[int], end: int) -> None:
+    """Whatever their messages are: a slot that was given stays taken."""
+    entries = [Entry(100 * slot, 100, 0) for slot in range(50)]
+    leads = lambda slot: slot not in damaged and slot < 30  # noqa: E731
+    assert first_cut(read_in_files(entries), 0, 50, 3_000, leads) == end  # type: ignore[arg-type]

@@ -345,7 +345,7 @@ def test_a_lost_entry_does_not_take_durable_ones_behind_it_along(tmp_path: Path)
     store.close(clean=False)
     overwrite(tmp_path / "consumequeue" / "T" / "0" / f"{200:020d}", 40, bytes(20))
     again = small_store(tmp_path)
-    assert again.recovery.scanned_from == 4096
+    assert again.recovery.scanned_from == 8192
     assert again.queue_bounds("T", 0) == (0, 30)
     assert [again.query("T", 0, slot, 1).messages for slot in (11, 12, 13, 29)] == [1, 0, 1, 1]
     assert again.put(message(), NOW_MS).queue_offset == 30
@@ -365,6 +365,40 @@ def test_a_queue_file_that_became_empty_is_made_again(tmp_path: Path, flushed: i
     again = small_store(tmp_path, same_boot=same_boot)
     again.dispatch_to(again.log_end)
     assert bodies(again) == [b"%d" % number for number in range(35)]
+
+
+@pytest.mark.parametrize("same_boot", [True, False])
+def test_a_queue_whose_only_file_is_empty_has_its_messages(tmp_path: Path, same_boot: bool) -> None:
+    """Where queues go on was written before its messages came, and the log's last file has none of them."""
+    store = small_store(tmp_path)
+    store.put(message(queue_id=1), NOW_MS)
+    store.checkpoint()
+    store.put(message(), NOW_MS)
+    while len(store.log.file_starts) < 3:
+        store.put(message(queue_id=1), NOW_MS)
+    store.dispatch_to(store.log_end)
+    ends = store.ends.remembered
+    store.checkpoint_job()()
+    assert store.ends.remembered == ends, "written again: the test shows nothing"
+    store.close(clean=False)
+    (tmp_path / "consumequeue" / "T" / "0" / f"{0:020d}").write_bytes(b"")
+    again = small_store(tmp_path, same_boot=same_boot)
+    again.dispatch_to(again.log_end)
+    assert bodies(again) == [b"body"]
+
+
+def test_what_a_killed_run_wiped_is_made_durable_by_the_next_one(tmp_path: Path) -> None:
+    """Its zeros may never come to the disk otherwise, and what they wiped looks like an entry."""
+    store = small_store(tmp_path)
+    for _ in range(3):
+        put = store.put(message(), NOW_MS)
+    store.dispatch_to(store.log_end)
+    store.checkpoint()
+    store.truncate(put.physical_offset)
+    store.close(clean=False)
+    again = small_store(tmp_path, same_boot=True)
+    files, _ = again.queues.take_unsynced()
+    assert files == [str(tmp_path / "consumequeue" / "T" / "0" / f"{0:020d}")]
 
 
 def test_a_queue_that_loses_all_its_messages_to_a_cut_goes_on_where_it_was(tmp_path: Path) -> None:

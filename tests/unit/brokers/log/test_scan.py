@@ -165,6 +165,18 @@ def test_a_record_of_which_any_sector_was_lost_does_not_count_where_power_was(lo
     assert found() == 0
 
 
+@pytest.mark.parametrize("flushed_to", range(600, 3584, 250))
+def test_nor_does_one_of_which_the_rest_of_a_sector_was_lost(flushed_to: int) -> None:
+    """Its first bytes were flushed; the rest of that sector, and no other, never came to the disk."""
+    properties = b"a\x01" + b"x" * 1500 + b"\x02b\x01" + b"y" * 1400
+    record = encoded(replace(message(topic="T" * 100, body=b"b" * 400), properties=properties))
+    data = bytearray((record + encoded(message(), 1, len(record))).ljust(8192, b"\0"))
+    border = -(-flushed_to // 512) * 512
+    data[flushed_to:border] = bytes(border - flushed_to)
+    found = list(LogWalk(lambda at, count: bytes(data[at : at + count]), 0, 8192, 8192, check_body=True, torn_from=0))
+    assert found == [] or flushed_to == border
+
+
 def test_zeros_within_properties_are_no_sign_of_a_loss_where_everything_was_flushed() -> None:
     odd = encoded(replace(message(), properties=b"a\x01" + bytes(1200) + b"b"))
     data = (odd + encoded(message(), 1, len(odd))).ljust(8192, b"\0")

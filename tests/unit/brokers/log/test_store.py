@@ -7,9 +7,11 @@ import pytest
 
 from brokers.log.checkpoint import read_checkpoint
 from brokers.log.commit_log import LogError
+from brokers.log.consume_queue import ENTRY_BYTES
 from brokers.log.records import decode_messages
 from brokers.log.store import MessageStore, PutResult
 from tests.unit.brokers.log.log_samples import NOW_MS, bodies, encoded, log_bytes, message, sized, small_store
+from tests.unit.brokers.log.test_recovery import overwrite
 
 
 def test_a_put_tells_where_the_message_went(tmp_path: Path) -> None:
@@ -48,6 +50,39 @@ def test_a_cut_takes_back_queue_entries_and_offsets(tmp_path: Path) -> None:
     assert (store.confirm_offset, store.dispatched_offset) == (ends[30], ends[30])
     assert (store.queue_bounds("T", 0), store.queue_bounds("T", 1)) == ((0, 16), (0, 15))
     assert store.put(message(queue_id=1), NOW_MS)[::2] == (ends[30], 15)
+
+
+def test_a_cut_takes_no_entry_that_only_looks_as_if_it_led_behind_it(tmp_path: Path) -> None:
+    store = small_store(tmp_path)
+    for _ in range(3):
+        store.put(message(queue_id=1), NOW_MS)
+    store.dispatch_to(store.log_end)
+    store.checkpoint()
+    put = [store.put(message(), NOW_MS) for _ in range(3)]
+    store.dispatch_to(store.log_end)
+    overwrite(tmp_path / "consumequeue" / "T" / "1" / f"{0:020d}", 2 * ENTRY_BYTES, b"\x40")
+    store.truncate(put[2].physical_offset)
+    assert [store.queue_bounds("T", number) for number in (0, 1)] == [(0, 2), (0, 3)]
+    assert [store.put(message(queue_id=number), NOW_MS).queue_offset for number in (0, 1)] == [2, 3]
+
+
+def test_a_log_that_is_emptied_and_copied_from_further_in_front_is_whole(tmp_path: Path) -> None:
+    """Its master has older files than it had itself: nothing of them counts as durable, and their entries have room."""
+    master = small_store(tmp_path / "master")
+    while len(master.log.file_starts) < 4:
+        master.put(message(body=bytes(500)), NOW_MS)
+    slave = small_store(tmp_path / "slave")
+    slave.append_raw(8192, master.read_log(8192, 4096))
+    slave.dispatch_to(slave.log_end)
+    slave.checkpoint()
+    slave.truncate(0)
+    assert (slave.log_end, slave.durable_offset) == (0, 0)
+    for start in range(0, 12288, 4096):
+        slave.append_raw(start, master.read_log(start, 4096))
+    assert slave.confirm_offset == 0
+    slave.dispatch_to(slave.log_end)
+    master.dispatch_to(slave.log_end)
+    assert slave.queue_bounds("T", 0) == (0, master.queue_bounds("T", 0)[1]) and bodies(slave) == bodies(master)
 
 
 def test_a_replica_emptied_by_a_cut_can_begin_again(tmp_path: Path) -> None:

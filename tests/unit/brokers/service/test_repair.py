@@ -1,6 +1,7 @@
 """Damaged messages are fetched from another replica; until then nobody gets them, nor what stands behind them."""
 
 import asyncio
+import shutil
 from pathlib import Path
 
 import pytest
@@ -89,6 +90,21 @@ async def test_a_damaged_message_is_told_and_put_back(tmp_path: Path) -> None:
         assert refused == ("RecordRefused", {**where, "topic": "T", "queue_id": 0, "reason": bad.reason, "found_by": "pull"})
         assert repaired == ("RecordRepaired", {**where, "source": pair.sources[0]})
         assert (pair.repairs.refused, pair.repairs.repaired, pair.repairs.damaged) == (1, 1, 0)
+
+
+@pytest.mark.parametrize("damaged", [[0], [4], [0, 1], [*range(COUNT)]])
+async def test_a_message_that_was_passed_over_when_its_queue_was_made_gets_its_entry(tmp_path: Path, damaged: list[int]) -> None:
+    async with Pair(tmp_path) as pair:
+        pair.stores[0].close()
+        for number in damaged:
+            flip(tmp_path / "own", pair.offsets[number] + 88)
+        shutil.rmtree(tmp_path / "own" / "consumequeue")
+        store = pair.stores[0] = small_store(tmp_path / "own")
+        store.dispatch_to(store.log_end)
+        repairs = Repairs(store, pair.client, lambda: pair.sources, pair._report, Clock())
+        assert [await repairs.waited(bad, "start") for bad in store.recovery.damaged] == [True] * len(damaged)
+        assert (store.queue_bounds("T", 0), bodies(store)) == ((0, COUNT), bodies(pair.stores[1]))
+        assert store.put(message(), NOW_MS).queue_offset == COUNT
 
 
 async def test_every_place_that_shows_damage_is_healed(tmp_path: Path) -> None:
