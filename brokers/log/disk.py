@@ -76,13 +76,27 @@ def write_all(fd: int, data: bytes | bytearray | memoryview, position: int) -> N
 
 def _write_zeros(fd: int, first: int, last: int) -> None:
     while first < last:
-        first += os.pwrite(fd, memoryview(_ZEROS)[: min(WINDOW_BYTES, last - first)], first)
+        written = os.pwrite(fd, memoryview(_ZEROS)[: min(WINDOW_BYTES, last - first)], first)
+        if not written:
+            raise OSError(errno.EIO, "nothing was written")
+        first += written
 
 
 def wipe(fd: int, first: int, last: int) -> int:
-    """Zeroes [first, last) of a file and syncs it; returns the bytes from `first` to the last one that was not zero."""
+    """Zeroes [first, last) of a file and syncs it; returns the bytes from `first` to the last one that was not zero.
+
+    A full disk that writes elsewhere than where the bytes were (btrfs, ZFS) has no room for zeros either: there the rest of
+    the file is cut off and becomes a hole, if nothing behind `last` is in use.
+    """
     used = last_used_or_unreadable_byte(fd, first, last)
-    _write_zeros(fd, first, used)
+    try:
+        _write_zeros(fd, first, used)
+    except OSError as error:
+        size = os.fstat(fd).st_size
+        if not is_full(error) or last_used_byte(fd, last, size) > last:
+            raise
+        os.ftruncate(fd, first)
+        os.ftruncate(fd, size)
     if used > first:
         os.fdatasync(fd)
     return used - first

@@ -45,6 +45,27 @@ def test_a_wiped_range_is_zero_and_what_lies_around_is_not(tmp_path: Path) -> No
     assert data == b"aaaaa" + bytes(SIZE - 6) + b"c"
 
 
+@pytest.mark.parametrize("behind", [b"", b"c"])
+def test_a_full_disk_without_room_for_zeros_cuts_the_rest_of_the_file_off(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, behind: bytes
+) -> None:
+    fd = sparse_file(tmp_path / "f", {0: b"a" * 10, 2 << 20: b"b", SIZE - 1: behind})
+
+    def full(*_: object) -> int:
+        raise OSError(errno.ENOSPC, "full")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "pwrite", full)
+        if behind:
+            with pytest.raises(OSError, match="full"):
+                wipe(fd, 5, SIZE - 1)
+        else:
+            assert wipe(fd, 5, SIZE - 1) == (2 << 20) + 1 - 5
+    os.close(fd)
+    data = (tmp_path / "f").read_bytes()
+    assert (data[:5], len(data)) == (b"aaaaa", SIZE) and any(data[5:]) == bool(behind)
+
+
 def test_a_range_without_data_costs_nothing(tmp_path: Path) -> None:
     fd = sparse_file(tmp_path / "f", {})
     assert wipe(fd, 0, SIZE) == 0
