@@ -106,9 +106,10 @@ def cut_queues(log: CommitLog, queues: ConsumeQueues, physical_offset: int) -> N
     queues.truncate(physical_offset, lambda queue, key, slot: sound_entry(log, queue, key, slot) is not None)
 
 
-def look(data: bytes, start: int, file_bytes: int, place: Place) -> Looked:
+def look(data: bytes, start: int, file_bytes: int, place: Place, *, whole: bool = False) -> Looked:
     """Whether the message of a slot is among `data`, bytes of one file from a record's start at `start`. Damaged records
-    are passed over; `end` is `start` when not one record is whole."""
+    are passed over; `end` is `start` when not one record is whole. `whole`: a record ends where `data` does, so that one that
+    says it goes on is damaged."""
     topic, at, limit = place.topic.decode("utf-8", "surrogateescape"), start, start + len(data)
     others: list[Record] = []
     sound = True
@@ -119,7 +120,7 @@ def look(data: bytes, start: int, file_bytes: int, place: Place) -> Looked:
                 return Looked(walk.end, record, others, sound)
             others.append(record)
         at = walk.end
-        if not walk.reason or walk.incomplete:
+        if not walk.reason or (walk.incomplete and not whole):
             break
         sound = False
         following = next_record(data, start, at + 1)

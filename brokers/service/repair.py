@@ -16,6 +16,7 @@ from brokers.log.integrity import RECORD_BYTES_MAX, BadRecord, Place
 from brokers.log.patch import patch, patch_blank
 from brokers.log.queue_repair import Looked, all_led_to, look, put_right, where_to_look
 from brokers.log.records import MAGIC_BLANK, size_and_magic
+from brokers.log.segments import file_start
 from brokers.log.side_reader import SideRead, side_read_around
 from brokers.log.store import MessageStore
 from brokers.remoting.client import RemotingClient
@@ -114,12 +115,14 @@ class Repairs:
         queue = None if place.queue_id is None else store.queues.get(place.topic.decode("utf-8", "surrogateescape"), place.queue_id)
         if queue is None:
             return False
-        at, limit, sound = where_to_look(store.log, queue, place, store.confirm_offset)
+        at, limit, closed = where_to_look(store.log, queue, place, store.confirm_offset)
+        sound = closed
         window, found = SEARCH_WINDOW_BYTES, None
         try:
             while (at := max(at, store.log_min)) < limit and found is None:
                 read = side_read_around(store.log, at, min(window, limit - at))
-                looked = await asyncio.to_thread(_looked, read, at, store.log.file_bytes, place)
+                whole = closed and at + window >= min(limit, file_start(at, store.log.file_bytes) + store.log.file_bytes)
+                looked = await asyncio.to_thread(_looked, read, at, store.log.file_bytes, place, whole)
                 found, sound = looked.found, sound and looked.sound and all_led_to(store.queues, looked.others)
                 if looked.end == at and window > RECORD_BYTES_MAX:
                     return False
@@ -202,5 +205,5 @@ def _key(place: Place) -> Key:
     return (place.offset,) if place.size > 0 or place.queue_id is None else (place.offset, place.topic, place.queue_id, place.slot)
 
 
-def _looked(read: SideRead, start: int, file_bytes: int, place: Place) -> Looked:
-    return look(read(), start, file_bytes, place)
+def _looked(read: SideRead, start: int, file_bytes: int, place: Place, whole: bool) -> Looked:
+    return look(read(), start, file_bytes, place, whole=whole)

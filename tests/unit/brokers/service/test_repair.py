@@ -127,6 +127,19 @@ async def test_an_entry_that_leads_elsewhere_is_put_right_from_the_log_and_nobod
         assert pair.asked == [] and pair.repairs.damaged == 0
 
 
+async def test_an_entry_is_put_right_behind_a_message_whose_length_is_wrong_and_that_nobody_has(tmp_path: Path) -> None:
+    """It says that it goes on beyond the place where the next sound one begins."""
+    async with Pair(tmp_path) as pair:
+        pair.sources.clear()
+        flip(tmp_path / "own", pair.offsets[1] + 2)
+        queue = pair.stores[0].queues.get("T", 0)
+        assert queue is not None
+        queue.overwrite(2, pack_entry(1 << 54, 100, 0))
+        bad = pair.stores[0].query("T", 0, 2, 1).refused
+        assert bad is not None and await pair.repairs.waited(bad, "pull")
+        assert queue.read(2, 1)[0].physical_offset == pair.offsets[2]
+
+
 async def test_a_slot_that_no_message_has_is_passed_over_once_the_log_was_asked(tmp_path: Path) -> None:
     """Numbers that were never given: what another broker's log may hold."""
     async with Pair(tmp_path) as pair:
