@@ -216,11 +216,14 @@ class Faults:
         node = self._broker()
         if node.java and not self._notices_losses():
             return
+        others_have_it = node.set.may_lose(node)
         # What a Java broker holds alone goes with it now and then, as it does with RocketMQ.
-        if node.up and (node.set.may_lose(node) or (node.java and self.world.one_in(ALONE_ONE_IN))):
+        if node.up and (others_have_it or (node.java and self.world.one_in(ALONE_ONE_IN))):
             self._did("lose_power", f"{node.name}{' (Java)' if node.java else ''}")
             self.world.count(f"power.{'java' if node.java else 'ours'}")
             node.lose_power()
+            if not others_have_it:
+                node.set.intact.chosen_by_an_operator(node, "java_alone")
             self._restart_later(node)
 
     def _do_blackout(self) -> None:

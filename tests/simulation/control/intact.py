@@ -65,9 +65,9 @@ class Intact:
         self._held.pop(broker.name, None)
         self._excuse("operator", {epoch: self._longest(epoch) for epoch in self.acknowledged})
 
-    def holds_all(self, others_than: BrokerNode) -> bool:
-        """README's sentence: somebody else has everything on an intact disk."""
-        held = [rows for name, rows in self._held.items() if name != others_than.name]
+    def holds_all(self, others_than: BrokerNode, among: Iterable[BrokerNode]) -> bool:
+        """README's sentence: somebody else of these has everything on an intact disk."""
+        held = [self._held.get(one.name, {}) for one in among if one is not others_than]
         return not self.acknowledged or any(
             all(rows.get(epoch, 0) >= end for epoch, end in self.acknowledged.items()) for rows in held
         )

@@ -146,9 +146,11 @@ class ReplicaSet:
         known = self.realm.newest_state()
         if known.rules_version < max(SUPPORTED_RULES):
             return self.is_whole()
-        if (members := known.sets.get(self.name)) is not None:
-            self.intact.copied(one for one in self.brokers if self._vouches(one, members))
-        return self.intact.holds_all(broker)
+        if (members := known.sets.get(self.name)) is None:
+            return self.intact.holds_all(broker, self.brokers)
+        self.intact.copied(one for one in self.brokers if self._vouches(one, members))
+        # Java's brokers tell no minimum: who was left out of their set is remembered by nobody.
+        return self.intact.holds_all(broker, [one for one in self.brokers if not self.java or one.broker_id in members.sync_state_set])
 
     def _vouches(self, broker: BrokerNode, known: BrokerSet) -> bool:
         """A member that lost nothing since it became one."""
