@@ -151,13 +151,14 @@ class SimulatedDisk:
         for end in list(self._sync_ends):
             end()
         self._appender.forget_queue_offsets()
-        known = self._checkpoint()
-        self.confirm_offset = min(self.confirm_offset, to_offset)
-        lowered = replace(known, flushed_offset=min(known.flushed_offset or 0, to_offset), confirm_offset=self.confirm_offset)
+        emptied = to_offset < self.log_min or not to_offset
+        known, below = self._checkpoint(), 0 if emptied else to_offset
+        self.confirm_offset = min(self.confirm_offset, below)
+        lowered = replace(known, flushed_offset=min(known.flushed_offset or 0, below), confirm_offset=self.confirm_offset)
         self._cuts += 1
         self._replace_checkpoint(lowered)
         self.store_log.truncate(to_offset)
-        cut_queues(self.store_log, self.queues, to_offset)  # type: ignore[arg-type]
+        cut_queues(self.store_log, self.queues, -1 if emptied else to_offset)  # type: ignore[arg-type]
         self.dispatcher.restart_at(min(self.dispatched_offset, self.log_end))
         self.flushed_bytes = min(self.flushed_bytes, to_offset)
         return self.log_end

@@ -48,7 +48,8 @@ class SimulatedLog:
 
     @property
     def file_starts(self) -> tuple[int, ...]:
-        return tuple(range(self._first, self.end_offset, FILE_BYTES))
+        """A first file that begins at 0 is there with its first byte, another one stays when it loses its last."""
+        return tuple(range(self._first, max(self.end_offset, self._first + (self._first > 0)), FILE_BYTES))
 
     # -- appending
 
@@ -115,8 +116,8 @@ class SimulatedLog:
     # -- cutting
 
     def truncate(self, offset: int) -> None:
-        """The end from now on, durably. At or below the first file the log is empty, and ends at 0."""
-        if offset <= self._first:
+        """The end from now on, durably. Below the first file, or at 0, the log is empty, and ends at 0."""
+        if offset < self._first or not offset:
             offset = self._first = self._first_on_disk = 0
         self._blocks.cut(offset, segments.file_start(offset, FILE_BYTES))
 

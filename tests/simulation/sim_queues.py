@@ -129,10 +129,15 @@ class SimulatedQueues:
         for _, queue in self:
             queue.keep_valid_below(physical_offset)
 
-    def lacks_from(self) -> int | None:
+    def lacks_from(self, known_below: int = 0) -> int | None:
         return min((queue.lacks_from for _, queue in self if queue.lacks_from is not None), default=None)
 
-    def mark_unsynced(self, physical_offset: int) -> None:
+    def take_unsynced(self) -> tuple[list[str], list[str]]:
+        """For a sync that follows at once: nothing is left of it to be done."""
+        self.synced(self.ends())
+        return [], []
+
+    def mark_unsynced(self, physical_offset: int, *, cut: bool = False) -> None:
         """Entries of messages at or above it may have been written by an earlier run: the next sync has them."""
         for _, queue in self:
             while queue.synced > queue.first and (known := queue.read(queue.synced - 1, 1)) and known[0].physical_offset >= physical_offset:
