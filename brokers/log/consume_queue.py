@@ -16,7 +16,8 @@ from pathlib import Path
 
 from brokers.log import segments
 from brokers.log.commit_log import LogError
-from brokers.log.disk import last_used_byte
+from brokers.log.disk import PAGE_BYTES, is_page_unreadable, last_used_byte, last_used_or_unreadable_byte
+from brokers.log.errors import is_unreadable
 from brokers.log.open_files import OpenFiles
 from brokers.log.queue_entries import (
     DAMAGED_RUN_MAX, ENTRY, ENTRY_BYTES, FILLER, FILLER_SIZE, GAP_ENTRIES_MAX, SLOT_MAX, Entry, entry_of, first_cut, first_kept, first_where,
@@ -122,7 +123,7 @@ class ConsumeQueue:
             self._lacks(kept.lacks_from)
 
     def _first_physical(self, start: int) -> int:
-        head = os.pread(self._files.fd(self._path(start)), ENTRY_BYTES, 0)
+        head = _read(self._files.fd(self._path(start)), 0, ENTRY_BYTES)
         physical, size, _ = ENTRY.unpack(head.ljust(ENTRY_BYTES, b"\0"))
         return physical if size > 0 else 1 << 62
 
@@ -207,13 +208,13 @@ class ConsumeQueue:
         for offset, count in segments.split_by_file(slot * ENTRY_BYTES, len(entries), self._file_bytes):
             piece, at = entries[at : at + count], at + count
             start = segments.file_start(offset, self._file_bytes)
-            there = os.pread(self._files.fd(self._path(start)), count, offset - start) if offset >= self._starts[0] else piece
+            there = _read(self._files.fd(self._path(start)), offset - start, count) if offset >= self._starts[0] else piece
             right = there
             if there != piece:
                 right = merged(there, piece)
                 self._look_for_taken(offset // ENTRY_BYTES, right, piece)
             if right != there:
-                self._write(offset // ENTRY_BYTES, right)
+                self._write_over(offset // ENTRY_BYTES, right)
                 mended = True
         if mended:
             self._set_end(self.max_offset)
@@ -251,20 +252,39 @@ class ConsumeQueue:
             at += count
 
     def read(self, slot: int, count: int) -> list[Entry]:
-        """Up to `count` entries from `slot`, fewer at a file's end and at the queue's end."""
+        """Up to `count` entries from `slot`, fewer at a file's end and at the queue's end. Those that the disk cannot give are
+        zeros, which say nothing: their messages are asked for, and nobody else's."""
         count = min(count, self.max_offset - slot)
         offset = slot * ENTRY_BYTES
         if count <= 0 or not self._starts or offset < self._starts[0]:
             return []
         start = self._starts[bisect_right(self._starts, offset) - 1]
         count = min(count, (start + self._file_bytes - offset) // ENTRY_BYTES)
-        data = os.pread(self._files.fd(self._path(start)), count * ENTRY_BYTES, offset - start)
+        data = _read(self._files.fd(self._path(start)), offset - start, count * ENTRY_BYTES)
         return list(map(entry_of, ENTRY.iter_unpack(data[: len(data) - len(data) % ENTRY_BYTES])))
 
     def overwrite(self, slot: int, entry: bytes) -> None:
         """Another entry in the place of one that is there; OSError when the disk refuses."""
-        self._write(slot, entry)
+        self._write_over(slot, entry)
         self._set_end(self.max_offset)
+
+    def _write_over(self, slot: int, entries: bytes) -> None:
+        try:
+            self._write(slot, entries)
+        except OSError as error:
+            if not is_unreadable(error):
+                raise
+            self._write_pages(slot * ENTRY_BYTES, len(entries))
+            self._write(slot, entries)
+
+    def _write_pages(self, offset: int, count: int) -> None:
+        """Zeros on whole pages: of a page that cannot be read only all of it can be written, and then it is another one."""
+        for at, size in segments.split_by_file(offset, count, self._file_bytes):
+            start = segments.file_start(at, self._file_bytes)
+            fd, first = self._files.fd(self._path(start)), at - start - (at - start) % PAGE_BYTES
+            for page in range(first, at - start + size, PAGE_BYTES):
+                if is_page_unreadable(fd, page):
+                    self._files.write(self._path(start), bytes(min(PAGE_BYTES, self._file_bytes - page)), page)
 
     def next_file(self, slot: int) -> int:
         """First slot of the file behind that of `slot`."""
@@ -312,7 +332,22 @@ class ConsumeQueue:
             self._files.remove(self._path(self._starts.pop()))
         start = self._starts[-1]
         position = max(slot * ENTRY_BYTES - start, 0)
-        used = self._used_bytes(start)
+        used = last_used_or_unreadable_byte(self._files.fd(self._path(start)), position, self._file_bytes)
         if used > position:
-            self._files.write(self._path(start), bytes(used - position), position)
+            self._write_over((start + position) // ENTRY_BYTES, bytes(used - position))
         self._set_end((start + position) // ENTRY_BYTES)
+
+
+def _read(fd: int, position: int, count: int) -> bytes:
+    """Entries as they are there; zeros for each that lies on a page that cannot be read, be it in part."""
+    try:
+        return os.pread(fd, count, position)
+    except OSError as error:
+        if not is_unreadable(error):
+            raise
+    last = position + count
+    bad = [page for page in range(position - position % PAGE_BYTES, last, PAGE_BYTES) if is_page_unreadable(fd, page)]
+    return b"".join(
+        bytes(ENTRY_BYTES) if any(page < at + ENTRY_BYTES and at < page + PAGE_BYTES for page in bad) else os.pread(fd, ENTRY_BYTES, at)
+        for at in range(position, last, ENTRY_BYTES)
+    )

@@ -14,6 +14,8 @@ from brokers.log.errors import is_unreadable
 
 WINDOW_BYTES = 1 << 20
 WINDOW_BYTES_MIN = 4096
+# What a disk loses at once.
+PAGE_BYTES = 4096
 _ZEROS = bytes(WINDOW_BYTES)
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 # Of this process, or of the machine: descriptors and memory come back.
@@ -100,6 +102,17 @@ def wipe(fd: int, first: int, last: int) -> int:
     if used > first:
         os.fdatasync(fd)
     return used - first
+
+
+def is_page_unreadable(fd: int, position: int) -> bool:
+    """Whether the disk cannot give the page that begins there."""
+    try:
+        os.pread(fd, PAGE_BYTES, position)
+    except OSError as error:
+        if not is_unreadable(error):
+            raise
+        return True
+    return False
 
 
 def last_used_or_unreadable_byte(fd: int, first: int, last: int) -> int:

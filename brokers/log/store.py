@@ -21,6 +21,7 @@ from brokers.log.checkpoint import CHECKPOINT_NAME, AbortMarker, Checkpoint, Sto
 from brokers.log.cold_query import ColdRead, read_or_cold
 from brokers.log.commit_log import FILE_BYTES_DEFAULT, CommitLog, FileRange
 from brokers.log.consume_queues import FILE_BYTES_DEFAULT as QUEUE_FILE_BYTES_DEFAULT, ConsumeQueues
+from brokers.log.disk import PAGE_BYTES
 from brokers.log.disk_space import Spare, full_disk_told
 from brokers.log.dispatch import Dispatcher, QueueGrowth
 from brokers.log.errors import DiskFull, LogError, is_unreadable
@@ -35,8 +36,6 @@ from brokers.log.recovery import RecoveryReport, recover
 from brokers.log.scan import LogWalk
 
 MEMORY_PERCENT = 40  # of the machine's: messages within it count as not cold (accessMessageInMemoryMaxRatio)
-# What a disk loses at once.
-PAGE_BYTES = 4096
 
 
 @dataclass(frozen=True, slots=True)

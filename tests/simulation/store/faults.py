@@ -40,7 +40,7 @@ class Faults:
         self.kinds: dict[str, Callable[[], bool]] = {
             "kill": self.kill, "stop": self.stop, "lose_power": self.lose_power, "all_lose_power": self.all_lose_power,
             "hand_over": self.hand_over, "flip_record": self.flip_record, "spoil_page": self.spoil_page,
-            "flip_entry": self.flip_entry, "zero_entries": self.zero_entries, "remove_queues": self.remove_queues,
+            "flip_entry": self.flip_entry, "zero_entries": self.zero_entries, "spoil_entries": self.spoil_entries, "remove_queues": self.remove_queues,
             "empty_queue_file": self.empty_queue_file, "damage_ends": self.damage_ends, "java": self.java, "wipe": self.wipe,
             "clock_jump": self.clock_jump, "no_descriptors": self.no_descriptors, "gap": self.gap,
         }  # fmt: skip
@@ -282,6 +282,25 @@ class Faults:
             file.write(bytes(ENTRY_BYTES))
         self.realm.medium.settle(place[0])
         self.world.note(f"{replica.name}: zeros in {place[0].relative_to(replica.root)} at {place[1]}")
+        return True
+
+    def spoil_entries(self) -> bool:
+        """A page of a queue's file cannot be read, all of whose entries are remembered elsewhere, too."""
+        replica = self._any()
+        place = self._entry(replica, 0)
+        if place is None or not place[0].exists():
+            return False
+        size, start = self.realm.shape.queue_file_bytes, int(place[0].name)
+        first = place[1] - place[1] % PAGE_BYTES
+        slots = range((start + first) // ENTRY_BYTES, (start + min(first + PAGE_BYTES, size)) // ENTRY_BYTES)
+        key = place[0].parent.parent.name, int(place[0].parent.name)
+        ends = replica.opened.ends.remembered
+        if ends is None or slots[-1] >= ends.ends[key].slot:
+            return False
+        self.realm.medium.spoil(*place)
+        known = self.realm.ledger.acknowledged.get(key, {})
+        replica.misled.update(known[slot].start for slot in slots if slot in known)
+        self.world.note(f"{replica.name}: page of {place[0].relative_to(replica.root)} at {first} cannot be read")
         return True
 
     # -- files that change while nobody uses them

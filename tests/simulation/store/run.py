@@ -41,7 +41,8 @@ def run_world(world: World, mix: Mix | None = None, shape: Shape | None = None) 
     """One world: a set of stores, faults, and looks at all of it in between and in the end. Raises InvariantBroken."""
     folder = Path(tempfile.mkdtemp(prefix="store-world-", dir=MEMORY if MEMORY.is_dir() else None))
     quiet = logging.getLogger("brokers")
-    level, quiet.level = quiet.level, logging.CRITICAL + 1
+    level = quiet.level
+    quiet.setLevel(logging.CRITICAL + 1)
     try:
         _run(world, mix or mix_of(world), shape or shape_of(world), folder)
     except InvariantBroken:
@@ -50,7 +51,7 @@ def run_world(world: World, mix: Mix | None = None, shape: Shape | None = None) 
         world.note("".join(traceback.format_exception(error))[-3000:])
         raise InvariantBroken(f"{type(error).__name__}: {error}") from error
     finally:
-        quiet.level = level
+        quiet.setLevel(level)
         shutil.rmtree(folder, ignore_errors=True)
     return world
 

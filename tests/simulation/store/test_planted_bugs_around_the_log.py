@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from brokers.log import commit_log, disk, queue_entries, query, recovery, recovery_plan, recovery_read, store, trimming
+from brokers.log import commit_log, consume_queue, disk, queue_entries, query, recovery, recovery_plan, recovery_read, store, trimming
 from brokers.log.consume_queue import ConsumeQueue
 from brokers.log.consume_queues import ConsumeQueues
 from brokers.log.queue_ends import QueueEnds
@@ -37,6 +37,7 @@ QUEUE_FILES = Mix(ORDINARY | FILES | {"trim": 15, "checkpoint": 15, "remove_queu
 SHORT = Mix(ORDINARY | {"no_descriptors": 8})
 CUTS = Mix(ORDINARY | {"lose_power": 4, "all_lose_power": 2, "hand_over": 6, "flip_record": 8, "trim": 12, "look": 1})
 MADE_AGAIN = Mix(ORDINARY | {"flip_record": 6, "remove_queues": 6, "checkpoint": 12, "lose_power": 4, "look": 8})
+SPOILED = Mix(ORDINARY | {"spoil_entries": 8, "checkpoint": 15, "kill": 4, "lose_power": 2})
 EMPTIED = Mix(ORDINARY | {"empty_queue_file": 10, "checkpoint": 12, "send": 40, "copy": 40})
 PAGES = Mix(ENTRIES.weights | {"spoil_page": 8})
 LONG_FILES = Shape(1, 32_768, 2_000, 256)
@@ -149,6 +150,10 @@ def an_empty_file_is_a_queue_without_messages(patch: Patch) -> None:
     patch.setattr(ConsumeQueues, "lacks_from", blind)
 
 
+def an_unreadable_page_of_entries_stops_the_start(patch: Patch) -> None:
+    patch.setattr(consume_queue, "_read", lambda fd, position, count: consume_queue.os.pread(fd, count, position))
+
+
 PLANTED: Mapping[str, Planted] = {
     bug.plant.__name__: bug
     for bug in (
@@ -167,6 +172,7 @@ PLANTED: Mapping[str, Planted] = {
         Planted(a_log_that_is_emptied_keeps_its_entries, CUTS, 300),
         Planted(a_message_that_is_repaired_gets_no_entry, MADE_AGAIN, 300),
         Planted(an_empty_file_is_a_queue_without_messages, EMPTIED, 300),
+        Planted(an_unreadable_page_of_entries_stops_the_start, SPOILED, 60),
     )
 }
 

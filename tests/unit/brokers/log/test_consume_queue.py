@@ -1,5 +1,6 @@
 """Files of a consume queue: entries, late starts, cuts, gaps."""
 
+import errno
 import os
 from pathlib import Path
 
@@ -302,3 +303,45 @@ def test_a_newer_message_does_not_take_the_slot_of_another_one(tmp_path: Path) -
     assert queue.append(3, pack_entry(900, 50, 0), 900) == 0
     assert queue.taken == (3, 900, 50)
     assert [entry.physical_offset for entry in queue.read(0, 9)] == [0, 100, 200, 300, 400]
+
+
+class BadPages:
+    """Pages of files below a folder that can be neither read nor written in part, until they are written whole."""
+
+    def __init__(self, patch: pytest.MonkeyPatch, bad: set[tuple[str, int]]) -> None:
+        self.bad = bad
+        read, write = os.pread, os.pwrite
+
+        def pread(fd: int, count: int, position: int) -> bytes:
+            self._touch(fd, position, position + count)
+            return read(fd, count, position)
+
+        def pwrite(fd: int, data: bytes, position: int) -> int:
+            name = os.path.basename(os.readlink(f"/proc/self/fd/{fd}"))
+            whole = range(-(-position // 4096), (position + len(data)) // 4096)
+            self.bad -= {(name, page) for page in whole}
+            self._touch(fd, position, position + len(data))
+            return write(fd, data, position)
+
+        patch.setattr(os, "pread", pread)
+        patch.setattr(os, "pwrite", pwrite)
+
+    def _touch(self, fd: int, first: int, last: int) -> None:
+        name = os.path.basename(os.readlink(f"/proc/self/fd/{fd}"))
+        if any((name, page) in self.bad for page in range(first // 4096, -(-last // 4096))):
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+
+def test_entries_on_a_page_that_cannot_be_read_say_nothing_and_get_another_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    queues = ConsumeQueues(tmp_path, 1000 * ENTRY_BYTES, 16)
+    queue = queues.get_or_create("T", 0)
+    assert queue is not None
+    queue.append(0, b"".join(pack_entry(100 * slot, 100, 7) for slot in range(700)), 69_900)
+    disk = BadPages(monkeypatch, {(f"{0:020d}", 1)})
+    found = queue.read(0, 700)
+    lost = [slot for slot, entry in enumerate(found) if entry != (100 * slot, 100, 7)]
+    assert all(found[slot] == (0, 0, 0) for slot in lost)
+    assert len(found) == 700 and lost == [*range(4096 // 20, 8192 // 20 + 1)]
+    for slot in lost:
+        queue.overwrite(slot, pack_entry(100 * slot, 100, 7))
+    assert not disk.bad and [entry.physical_offset for entry in queue.read(0, 700)] == [*range(0, 70_000, 100)]

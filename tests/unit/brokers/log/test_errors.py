@@ -111,8 +111,9 @@ def test_a_checkpoint_that_cannot_be_written_leaves_the_old_one(store: MessageSt
     assert goes_on(store)
 
 
-def test_a_message_that_cannot_be_read_is_refused_alone(store: MessageStore) -> None:
-    with failing("pread", "commitlog", EIO):
+@pytest.mark.parametrize("within", ["commitlog", "consumequeue"])
+def test_a_message_that_cannot_be_read_is_refused_alone(store: MessageStore, within: str) -> None:
+    with failing("pread", within, EIO):
         assert store.query("T", 0, 0, 1).status is GetStatus.RECORD_REFUSED
     assert store.query("T", 0, 0, 1).status is GetStatus.FOUND and goes_on(store)
 
