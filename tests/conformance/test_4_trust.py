@@ -106,7 +106,7 @@ async def test_s20_a_queue_whose_messages_are_gone_goes_on_where_it_was(tmp_path
     store.dispatch_to(store.log_end)
     store.close()
     queues, ends = open_queues(tmp_path / "others"), QueueEnds(tmp_path)
-    ends.settle(queues)
+    ends.settle(queues, 0)
     queue = queues.get("T", 0)
     assert queue is not None and queue.max_offset == 3
     fill(queues, range(3, 5))
@@ -161,7 +161,7 @@ def an_empty_table_is_taken(patch: Patch) -> None:
 
 
 def ends_are_not_kept(patch: Patch) -> None:
-    patch.setattr(QueueEnds, "settle", lambda self, queues: None)
+    patch.setattr(QueueEnds, "settle", lambda self, queues, log_end: None)
 
 
 BROKEN: dict[Rule, tuple[Bug, ...]] = {
