@@ -254,7 +254,8 @@ class Checkers:
         self._held_by_all(node, message)
         if self._newest_master is not None and not self.lenient:
             newest_epoch, master = self._newest_master
-            if newest_epoch > epoch and newest_epoch != self._unclean_choice and not self._holds(master, message):
+            chosen = newest_epoch == self._unclean_choice or self._was_cleaned(node)  # an operator gave up what it has
+            if newest_epoch > epoch and not chosen and not self._holds(master, message):
                 raise InvariantBroken(
                     f"{node.name} acknowledges offset {offset} in epoch {epoch}, "
                     f"but {master.name} leads in epoch {newest_epoch} without it"
