@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import signal
 from collections.abc import Coroutine
 from functools import partial
 
@@ -54,6 +53,7 @@ from brokers.service.table_files import TableFiles
 from brokers.service.topics import system_topics
 from brokers.store_care import store_care
 from brokers.upkeep import Upkeep
+from events.last_resort import LastResort, on_stop_signals
 
 EXIT_OK, EXIT_REFUSED = 0, 2
 MAKE_GOOD_MS = 1_000
@@ -66,11 +66,10 @@ class StartRefused(Exception):
 
 
 async def run(config: BrokerConfig) -> int:
-    """Run until SIGTERM or SIGINT; the exit code. A start that cannot be is logged in one line, code 2."""
+    """Run until SIGTERM or SIGINT; the exit code: 71 when the stop hangs. A start that cannot be is logged in one line, code 2."""
     stopping = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stopping.set)
+    at_the_latest = LastResort(config.broker_name)
+    on_stop_signals(stopping.set, at_the_latest)
     broker = None
     try:
         broker = await once_free(partial(_opened, config))
@@ -80,12 +79,16 @@ async def run(config: BrokerConfig) -> int:
         _log.error("%s", error)
         return EXIT_REFUSED
     finally:
+        # A flush that waits for a disk, and the store's last one, hold up the loop: for ever when the disk hangs.
+        at_the_latest.arm()
         if broker is not None:
             try:
                 if stopping.is_set():
                     await broker.hand_over.before_stop()
             finally:
                 await broker.stop("asked to" if stopping.is_set() else "failed")
+        if not stopping.is_set():
+            at_the_latest.disarm()
     return EXIT_OK
 
 

@@ -32,7 +32,7 @@ from processors.core_context import CoreConfig
 from processors.effect_runner import EffectRunner, monotonic_ms, monotonic_us, wall_ms
 from processors.fact_reporter import FactReporter
 from processors.fold import Folder
-from processors.last_resort import EXIT_STUCK, STOP_MAX_S, LastResort, on_stop_signals
+from events.last_resort import EXIT_STUCK, STOP_MAX_S, LastResort, on_stop_signals
 from processors.log_reader import LogBroken, LogUnreachable
 from processors.metrics import SUCCESS, RequestMeter
 from processors.own_identity import random_ids, release

@@ -17,7 +17,7 @@ from brokers.remoting.connection import Connection, Limits, split_address
 from brokers.remoting.server import Dispatcher, RemotingServer
 from processors.controller_process import run_until
 from processors.known_tables import KnownTables
-from processors.last_resort import LastResort, on_stop_signals
+from events.last_resort import LastResort, on_stop_signals
 from processors.namesrv_config import NameServerConfig
 from processors.registration_body import BadRegistration, decode_data_version, decode_registration
 from processors.route_records import LiveBroker, TopicQueues, Verdict

@@ -20,7 +20,7 @@ SHELLS: dict[str, tuple[str, ...]] = {
     "processes and their parts": (
         "processors/controller_process.py", "processors/controller_log.py", "processors/faust_worker.py",
         "processors/effect_runner.py", "processors/fact_reporter.py", "processors/log_watch.py", "processors/start_fold.py",
-        "processors/last_resort.py", "processors/landed_tables.py", "processors/log_levels.py", "processors/namesrv_process.py", "processors/peers.py", "processors/outcome_publisher.py",
+        "events/last_resort.py", "processors/landed_tables.py", "processors/log_levels.py", "processors/namesrv_process.py", "processors/peers.py", "processors/outcome_publisher.py",
         "brokers/broker_process.py", "brokers/hand_over_work.py", "brokers/index_upkeep.py", "brokers/local_replica.py", "brokers/membership.py", "brokers/predecessor.py", "brokers/retention_task.py", "brokers/role_notices.py", "brokers/role_switch.py", "brokers/scrubber.py", "brokers/send_parts.py", "brokers/store_care.py", "brokers/upkeep.py",
         "brokers/replica/driver.py", "brokers/replica/hooks.py", "lakehouse/landing_job.py", "lakehouse/landing_beside.py", "lakehouse/activity.py", "lakehouse/lander.py", "lakehouse/catalogue.py",
     ),

@@ -5,16 +5,19 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import sys
 from pathlib import Path
 
 import pytest
 
+from brokers import broker_process
 from brokers.broker_process import BrokerProcess, StartRefused, run
 from brokers.identity_file import IdentityFiles
 from brokers.registration import Identity
 from brokers.remoting import fastjson
 from brokers.remoting.client import RemotingClient
 from brokers.remoting.command import RemotingCommand
+from events.last_resort import EXIT_STUCK, LastResort
 from processors.import_plan import ha_facts
 from processors.namesrv_config import NameServerConfig
 from processors.namesrv_process import NameServer
@@ -123,7 +126,42 @@ async def test_a_running_pair_proves_its_set_to_who_imports_it(tmp_path: Path, c
         await broker.stop("test")
 
 
-async def test_a_master_that_is_told_to_end_hands_over_first(tmp_path: Path, controller: ScriptedController) -> None:
+HUNG_DISK = """
+import asyncio, os, sys, threading
+from functools import partial
+from pathlib import Path
+from brokers import broker_process
+from tests.support.brokers import broker_config
+
+opened = broker_process.BrokerProcess
+
+def opened_before_the_disk_hangs(config):
+    made = opened(config)
+    os.fdatasync = os.fsync = lambda fd: threading.Event().wait()
+    print("up", flush=True)
+    return made
+
+broker_process.BrokerProcess = opened_before_the_disk_hangs
+broker_process.LastResort = partial(broker_process.LastResort, limit_s=1.0)
+sys.exit(asyncio.run(broker_process.run(broker_config(Path(sys.argv[1]), [sys.argv[2]]))))
+"""
+
+
+async def test_a_stop_that_the_disk_holds_up_ends_all_the_same(tmp_path: Path, controller: ScriptedController) -> None:
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", HUNG_DISK, str(tmp_path), controller.address, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
+    )  # fmt: skip
+    assert process.stdout is not None and await process.stdout.readline() == b"up\n"
+    process.terminate()
+    _, errors = await asyncio.wait_for(process.communicate(), 60)
+    assert process.returncode == EXIT_STUCK and b"has not stopped within 1 s: something hangs" in errors
+
+
+async def test_a_master_that_is_told_to_end_hands_over_first(
+    tmp_path: Path, controller: ScriptedController, monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    limits: list[LastResort] = []
+    monkeypatch.setattr(broker_process, "LastResort", lambda who: limits.append(LastResort(who)) or limits[-1])
     config, client = broker_config(tmp_path / "1", [controller.address]), RemotingClient()
     ending = asyncio.ensure_future(run(config))
     await until(lambda: controller.master == 1, "the first one leads")
@@ -134,6 +172,7 @@ async def test_a_master_that_is_told_to_end_hands_over_first(tmp_path: Path, con
         await asyncio.sleep(0.005)
     os.kill(os.getpid(), signal.SIGTERM)
     assert await ending == 0
+    limits[0].disarm()  # it covers what comes until the process is gone, and this one stays
     assert controller.master == 2 and controller.epoch == 2
     await until(lambda: second.roles.serving, "the second one leads")
     await client.close()

@@ -12,7 +12,8 @@ import pytest
 from brokers.remoting.client import RemotingClient
 from brokers.remoting.command import RemotingCommand
 from brokers.remoting.connection import ConnectFailed
-from processors import controller_process, folder_lock, last_resort
+from events import last_resort
+from processors import controller_process, folder_lock
 from processors.config import ControllerConfig
 from processors.controller_process import ControllerProcess
 from tests.support.brokers import free_port

@@ -7,12 +7,12 @@ import time
 
 import pytest
 
-from processors.last_resort import EXIT_STUCK
+from events.last_resort import EXIT_STUCK
 
 LIMIT_S = 120
 PROCESS = """
 import asyncio, logging, sys, threading, time
-from processors import last_resort
+from events import last_resort
 
 async def run():
     stopped = asyncio.Event()
