@@ -25,7 +25,10 @@ WAY_OUT = "Install Java 17 or newer and set JAVA_HOME, or run 'make setup', whic
 
 # The runtime on PyPI has no jdk.incubator.vector and dies at once on Spark's --add-modules: the launcher drops it.
 LAUNCHER = """#!/bin/sh
-for a do shift; case "$a" in --add-modules=jdk.incubator.vector) ;; *) set -- "$@" "$a" ;; esac; done
+for a do
+  shift
+  case "$a" in --add-modules=jdk.incubator.vector) ;; *) set -- "$@" "$a" ;; esac
+done
 exec "{java}" "$@"
 """
 

@@ -159,10 +159,14 @@ def _wait_lines(election: Mapping[str, Any]) -> list[str]:
     return [f"  waits:   for {wording.members(awaited)}"] if awaited else []
 
 
+def _since_start(since_ms: int | None) -> str:
+    return f"{'' if (since_ms or 0) < 0 else '+'}{wording.duration(since_ms)}"
+
+
 def _phase_lines(phases: list[Mapping[str, Any]]) -> list[str]:
     rows = [
         (
-            f"{'' if (phase['since_start_ms'] or 0) < 0 else '+'}{wording.duration(phase['since_start_ms'])}",
+            _since_start(phase["since_start_ms"]),
             wording.duration(phase["took_ms"]),
             phase["phase"],
         )

@@ -102,7 +102,7 @@ async def test_without_enough_members_nothing_is_written(brokers: list[BrokerPro
     assert brokers[0].store.log_end == end and brokers[0].tables.topics.get("New") is None
 
 
-async def test_a_send_that_does_not_wait_is_in_the_masters_log_only_and_nobody_reads_it_until_the_members_have_it(
+async def test_a_send_that_does_not_wait_is_read_by_nobody_until_the_members_have_it(
     brokers: list[BrokerProcess], client: RemotingClient, controller: ScriptedController
 ) -> None:
     assert (await call(client, brokers[0], send_request("T", b"first"))).code == 0

@@ -72,7 +72,7 @@ async def decide(controllers: Controllers, name: str, broker_set: str) -> None:
     assert answer.code == 0, answer.remark
 
 
-async def test_a_topic_that_is_made_anew_gone_or_somebody_elses_stops_running_controllers_and_every_start(
+async def test_a_topic_that_was_exchanged_stops_running_controllers_and_every_start(
     controllers: Controllers, own_kafka: LocalKafka, admin: AdminClient
 ) -> None:
     await leader_of_two(controllers)
@@ -113,7 +113,7 @@ fold.Folder.apply = stumble
 """
 
 
-async def test_an_unexpected_exception_ends_the_process_the_standby_takes_over_and_ends_when_the_beginning_is_deleted(
+async def test_an_exception_ends_the_process_and_the_standby_ends_without_the_beginning(
     controllers: Controllers, admin: AdminClient
 ) -> None:
     controllers.start("c1", PLANTED)
@@ -240,7 +240,8 @@ async def test_a_name_server_with_a_controller_inside_lives_and_ends_with_it(
     config.write_text(
         f"listenPort={listen.rpartition(':')[2]}\nbindAddress=127.0.0.1\nenableControllerInNamesrv=true\n"
         f"controllerDLegerGroup=faults\ncontrollerDLegerPeers=n0-{inside}\ncontrollerDLegerSelfId=n0\n"
-        f"controllerStorePath={tmp_path / 'inside'}\nlocal_cluster=true\nkafka.bootstrap.servers={own_kafka.bootstrap}\n{PATIENT}"
+        f"controllerStorePath={tmp_path / 'inside'}\nlocal_cluster=true\n"
+        f"kafka.bootstrap.servers={own_kafka.bootstrap}\n{PATIENT}"
     )
 
     def start() -> subprocess.Popen[bytes]:

@@ -88,8 +88,12 @@ LOGGING = """<configuration>
     <file>${user.home}/logs/rocketmq.log</file>
     <encoder><pattern>%d{HH:mm:ss.SSS} %p %t %logger{0} - %m%n</pattern></encoder>
   </appender>
-  <appender name="STDOUT" class="ch.qos.logback.core.ConsoleAppender"><encoder><pattern>%m%n</pattern></encoder></appender>
-  <logger name="RocketmqConsole" level="INFO" additivity="false"><appender-ref ref="STDOUT"/></logger>
+  <appender name="STDOUT" class="ch.qos.logback.core.ConsoleAppender">
+    <encoder><pattern>%m%n</pattern></encoder>
+  </appender>
+  <logger name="RocketmqConsole" level="INFO" additivity="false">
+    <appender-ref ref="STDOUT"/>
+  </logger>
   <logger name="RocketmqTraffic" level="WARN"/>
   <logger name="RocketmqPop" level="WARN"/>
   <root level="INFO"><appender-ref ref="FILE"/></root>

@@ -123,7 +123,7 @@ async def test_a_refusal_of_the_controller_is_told() -> None:
     assert "2012 said" in await refused(around) and around.looked == 1
 
 
-async def test_a_controller_without_an_answer_ends_the_holding_in_time_and_is_asked_what_holds() -> None:
+async def test_a_silent_controller_ends_the_holding_in_time_and_is_asked_what_holds() -> None:
     around = Around(elect_code=None, hold_ms=400)
     assert "in time" in await refused(around) and around.looked == 1
 

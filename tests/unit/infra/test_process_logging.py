@@ -26,7 +26,7 @@ def record(name: str, text: str, *figures: object) -> logging.LogRecord:
     return logging.LogRecord(name, logging.ERROR, __file__, 1, text, figures, None)
 
 
-def test_what_a_library_says_again_and_again_is_said_now_and_then_with_the_number_left_out() -> None:
+def test_what_a_library_repeats_is_said_now_and_then_with_the_number_left_out() -> None:
     now_s = [100.0]
     sparing = process_logging.Sparing(lambda: now_s[0])
     passed = [sparing.filter(record("aiokafka.client", "no node %s", number)) for number in range(5)]

@@ -28,8 +28,9 @@ from infra.problems import Problem
 from infra.supervisor import Supervisor
 folder = DataFolder(Path(sys.argv[1]))
 lock = folder.lock()
+settings = json.loads(sys.argv[3])
 specs = tuple(
-    ProcessSpec(f"namesrv-{i}", "namesrv", {"listen": address, **json.loads(sys.argv[3])}, (address,), address)
+    ProcessSpec(f"namesrv-{i}", "namesrv", {"listen": address, **settings}, (address,), address)
     for i, address in enumerate(sys.argv[2].split(","), start=1)
 )
 plan = ClusterPlan(specs, {"bootstrap.servers": "127.0.0.1:1"}, (), (), 0)

@@ -24,7 +24,7 @@ def failovers(past: History, **events: list[dict[str, Any]]) -> list[dict[str, A
     return rows
 
 
-def test_it_reaches_from_the_last_message_of_the_old_epoch_to_the_first_acknowledged_of_the_new() -> None:
+def test_it_lasts_from_the_last_message_of_one_epoch_to_the_first_of_the_next() -> None:
     past, offset = failed_over()
     now = at(offset)
     [row] = failovers(

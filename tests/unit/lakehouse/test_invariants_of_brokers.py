@@ -91,7 +91,7 @@ def test_an_epoch_between_two_elections_that_none_began() -> None:
     assert found_in(CUTS, [*rows, *said]) == ["broker 1 cut its log to 900, the end is of epoch 4, which no election began"]
 
 
-def test_an_acknowledgement_beyond_the_start_of_the_successor_is_found_whoever_speaks_first() -> None:
+def test_an_acknowledgement_beyond_the_start_of_the_successor_is_found() -> None:
     acknowledged = Voices().acknowledged(1, 1, 901).wrote(2, 2, 900).rows
     began = Voices().wrote(2, 2, 900).acknowledged(1, 1, 901).rows
     for said in (acknowledged, began):

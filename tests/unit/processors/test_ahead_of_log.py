@@ -48,7 +48,7 @@ def test_a_set_that_other_controllers_led_may_be_ahead() -> None:
     assert ahead_of(None, told) is None
 
 
-def test_a_member_that_was_left_out_is_believed_and_one_that_was_taken_in_before_anybody_wrote_it_down() -> None:
+def test_a_member_left_out_is_believed_and_one_taken_in_before_it_was_written() -> None:
     assert ahead_of(replaced(sync_state_set=(1,)), beat(2, epoch_seen=6)) == AHEAD
     assert ahead_of(replaced(former=()), beat(2, epoch_seen=6)) == AHEAD
 

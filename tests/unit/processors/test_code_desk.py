@@ -148,7 +148,7 @@ def begun_anew() -> Rig:
     return rig
 
 
-def test_before_a_code_could_be_told_again_who_tells_none_and_comes_from_elsewhere_has_to_ask_again() -> None:
+def test_before_codes_are_told_again_a_request_without_one_from_elsewhere_waits() -> None:
     rig = begun_anew()
     stranger = {"brokerId": "1", "brokerAddress": "evil:1", "regentIncarnation": "stranger", "regentClean": "false"}
     for code, ext, body in STRANGERS.values():

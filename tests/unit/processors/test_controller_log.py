@@ -143,7 +143,7 @@ async def test_a_snapshot_remembers_from_where_on_it_knows_every_command(tmp_pat
     assert list(written.recent.items()) == list(rig.folder.recent.items())
 
 
-async def test_a_command_that_names_another_digest_stops_a_start_from_a_snapshot_but_not_one_from_the_whole_log(
+async def test_another_digest_stops_a_start_from_a_snapshot_but_not_from_the_whole_log(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("processors.state_digest.STATE_DIGEST_EVERY", 1)

@@ -29,7 +29,7 @@ def test_nobody_leads_an_empty_log() -> None:
     assert context().evidence_of("nosuch", None) == ()
 
 
-def test_replicas_have_a_place_at_the_host_they_registered_and_at_the_one_they_are_heard_from() -> None:
+def test_replicas_have_a_place_where_they_registered_and_where_they_are_heard_from() -> None:
     rig = Rig().lead().three()
     assert rig.core.replica_hosts() == {"b1", "b2", "b3", "peer"}
     rig.request(1013, {"clusterName": CLUSTER, "brokerName": "other", "appliedBrokerId": "1", "registerCheckCode": "6.6.6.6:1;1"})

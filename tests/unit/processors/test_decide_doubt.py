@@ -27,7 +27,7 @@ def doubted(*members: int) -> History:
 ALL = (seen(1, offset=300), seen(2, offset=300), seen(3, offset=100))
 
 
-def test_a_doubted_set_has_neither_master_nor_members_and_its_epochs_are_above_all_that_was_given_away() -> None:
+def test_a_doubted_set_has_no_master_and_no_members_and_epochs_above_all_given_away() -> None:
     history = of(1, 2)
     before = history.set
     [change] = history.doubt().changes

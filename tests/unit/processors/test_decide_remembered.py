@@ -144,7 +144,7 @@ def test_a_remembered_replica_leads_without_risk_when_no_member_can():
     assert not history.set.at_risk
 
 
-def test_when_the_last_member_was_cleaned_the_longest_of_those_that_ever_were_members_leads_at_risk():
+def test_after_the_last_member_was_cleaned_the_longest_former_member_leads_at_risk():
     history = of(1, 2, 3)
     loses_power(history, 2, end=60)
     loses_power(history, 3, end=70)

@@ -192,7 +192,7 @@ def test_a_19001_that_is_not_one_way_is_answered(ext: dict[str, str], code: int)
     assert answer is not None and answer.code == code
 
 
-def test_the_leader_tells_of_a_silence_that_ended_and_a_standby_or_a_stranger_makes_no_such_fact() -> None:
+def test_only_the_leader_tells_of_a_silence_that_ended() -> None:
     rig = Rig().lead().three()
     rig.heartbeat(2)
     rig.take(fx.Report)

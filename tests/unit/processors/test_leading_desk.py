@@ -91,7 +91,7 @@ def test_an_imported_master_that_never_arrives_is_replaced_in_the_end() -> None:
     assert rig.state.sets[SET].master_broker_id == 2
 
 
-def test_a_returning_broker_is_told_its_role_only_once_the_log_has_said_that_it_is_current() -> None:
+def test_a_returning_broker_is_told_its_role_once_the_log_says_that_it_is_current() -> None:
     """A leader that lags, or leads no more, would give a restarted Java master its old mastership (S6)."""
     rig = Rig().lead().three()
     rig.elect(1)

@@ -146,7 +146,7 @@ def test_evidence_has_a_row_for_every_registered_replica() -> None:
     assert liveness.evidence(None, 150) == ()
 
 
-def test_whom_a_controller_never_heard_since_it_began_to_listen_is_unknown_for_a_timeout_and_then_never_seen() -> None:
+def test_a_replica_never_heard_is_unknown_for_a_timeout_and_then_never_seen() -> None:
     liveness = Liveness()
     liveness.tick(1_000)
     reasons = [liveness.evidence(a_set(replica(1)), now_ms)[0] for now_ms in (1_000 + DEFAULT_TIMEOUT_MS - 1, 1_000 + DEFAULT_TIMEOUT_MS)]

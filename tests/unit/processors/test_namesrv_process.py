@@ -83,7 +83,7 @@ def recorded(name):
     return [FrameDecoder().feed(bytes.fromhex(line["raw_hex"]))[0] for line in lines]
 
 
-async def test_the_recorded_registration_of_a_java_broker_is_answered_as_the_java_name_server_does():
+async def test_a_recorded_java_registration_is_answered_as_the_java_name_server_does():
     master, slave = [frame for frame in recorded("broker-namesrv") if frame.code == 103 and not frame.is_response]
     async with name_server(2) as (first, second):
         answer = await first.client.call(first.address, master, 10_000)

@@ -13,7 +13,7 @@ def test_the_limit_grows_with_what_waits_up_to_a_bound() -> None:
     assert patience.limit_ms(0, 1_000_000) == UNABLE_AFTER_MS + PER_WAITING_MAX_MS
 
 
-def test_the_limit_doubles_with_every_leader_that_was_succeeded_of_late_and_comes_down_again() -> None:
+def test_the_limit_doubles_with_every_recent_leader_and_comes_down_again() -> None:
     patience = Patience()
     patience.succeeded(1_000)
     assert patience.limit_ms(1_001) == 2 * UNABLE_AFTER_MS

@@ -63,7 +63,7 @@ def test_a_master_that_has_arrived_is_like_any_other() -> None:
     assert liveness.reason_of(IMPORTED, MASTER, 1_000_001) == REASON_EXPIRED
 
 
-def test_a_replica_of_an_uncertain_set_counts_once_it_has_heard_of_the_epoch_without_a_master() -> None:
+def test_a_replica_of_an_uncertain_set_counts_once_it_heard_of_the_open_epoch() -> None:
     one, java = (Replica(i, f"h{i}:1", "", incarnation=life, is_regent=life is not None, is_registered=True) for i, life in ((1, "x"), (2, None)))
     uncertain = BrokerSet("c", "b", 3, (one, java), None, 1_005, (), 9, 1_005, has_had_master=True, uncertain=(1, 2))
     liveness = Liveness()

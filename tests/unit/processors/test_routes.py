@@ -85,7 +85,7 @@ def test_with_acting_master_on_a_slave_alone_offers_its_topics_for_reading_only(
     assert table.route("T")["brokerDatas"][0]["enableActingMaster"] is True
 
 
-def test_with_acting_master_on_a_lost_master_closes_its_topics_for_writes_and_its_return_opens_them():
+def test_with_acting_masters_a_lost_master_closes_its_topics_for_writes():
     table = RouteTable()
     table.register(registration(acting_master=True), 1, 0)
     table.register(registration(2, B, acting_master=True), 2, 0)

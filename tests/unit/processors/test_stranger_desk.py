@@ -74,7 +74,7 @@ def exhausted(rig: Rig) -> Rig:
     return rig
 
 
-def test_a_refusal_without_a_record_waits_for_the_log_and_a_set_that_came_meanwhile_is_not_denied() -> None:
+def test_a_refusal_without_a_record_waits_for_the_log_and_for_a_set_in_it() -> None:
     rig = exhausted(Rig().lead())
     rig.sent.clear()
     rig.auto = False

@@ -303,7 +303,7 @@ def test_hostile_slaves_end_in_a_protocol_error_only(pieces: list[bytes]) -> Non
         pass
 
 
-def test_a_slave_behind_the_first_file_hears_where_the_log_begins_before_the_link_is_closed() -> None:
+def test_a_slave_behind_the_first_file_hears_where_the_log_begins() -> None:
     log = LogView(EpochHistory.of((3, 441), (4, 882)), 1000, 1029, 1000)
     with pytest.raises(ProtocolError, match="slave ends at 600, this log begins at 1000: it needs an empty store folder") as refused:
         linked(log, acked=600)

@@ -83,7 +83,7 @@ class Holding:
         await self.server.close()
 
 
-async def test_a_number_that_is_under_way_is_refused_and_the_request_that_has_it_is_still_answered():
+async def test_a_number_under_way_is_refused_and_the_request_that_has_it_is_answered():
     async with Holding() as holding:
         for _ in range(20):
             holding.tell(4_000, opaque=7)

@@ -77,7 +77,7 @@ def test_a_replica_that_was_cleaned_is_parted_with_and_a_member_is_not() -> None
     assert list(role.links) == [7]
 
 
-def test_a_link_from_elsewhere_that_was_first_after_a_promotion_gives_way_to_the_replica_at_once() -> None:
+def test_a_link_from_elsewhere_that_came_first_gives_way_to_the_replica_at_once() -> None:
     role = master(told())
     shake(role, 7, 2, "10.0.0.9:5000")  # nobody was seen at home yet: it may be behind an address translation
     role.link_data(7, SlaveAck(100).encode(), 10)

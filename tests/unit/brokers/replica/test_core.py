@@ -348,7 +348,7 @@ def test_an_unclean_replica_is_trusted_again_after_it_caught_up() -> None:
     assert node.core.role is Role.MASTER
 
 
-def test_an_unclean_replica_that_is_taken_into_the_set_is_trusted_however_much_is_left_to_copy() -> None:
+def test_an_unclean_replica_in_the_set_is_trusted_however_much_is_left_to_copy() -> None:
     """What its master wrote and did not acknowledge may be much (WAIT=false). A member that vetoes its promotion and lives
     would be the master who never leads."""
     world = World(ReplicaConfig(batch_bytes=RECORD_BYTES, unacked_bytes_max=RECORD_BYTES))
@@ -374,7 +374,7 @@ def test_an_unclean_replica_that_is_taken_into_the_set_is_trusted_however_much_i
     assert slave.core.role is Role.MASTER
 
 
-def test_an_unclean_replica_is_not_trusted_before_it_has_all_that_was_there_when_its_master_began() -> None:
+def test_an_unclean_replica_is_trusted_with_all_that_its_master_began_with() -> None:
     """A new master does not know yet how much of it is confirmed (S4)."""
     world = World(ReplicaConfig(batch_bytes=RECORD_BYTES, unacked_bytes_max=RECORD_BYTES))
     for broker_id in (1, 2, 3):
@@ -655,7 +655,7 @@ def test_a_master_that_says_nothing_is_given_up(config: ReplicaConfig, limit_ms:
     assert "nothing read" in world.nodes[2].of_kind(fx.CloseLink)[-1].reason
 
 
-def test_of_links_without_a_handshake_the_oldest_makes_room_and_unasked_connections_are_refused() -> None:
+def test_the_oldest_link_without_a_handshake_makes_room_and_strangers_are_refused() -> None:
     world = trio(config=ReplicaConfig(links_max=3))
     core = world.nodes[1].core
     for link_id in (901, 902, 903):

@@ -125,7 +125,7 @@ def lose(role: MasterRole, effects: list[fx.Effect], now_ms: int = 0) -> list[fx
     return role.record_found(question.broker_id, question.offset, True, now_ms)
 
 
-def test_a_member_that_links_below_the_confirm_offset_is_told_of_and_leaves_below_the_minimum() -> None:
+def test_a_member_that_links_below_the_confirm_offset_is_reported_and_leaves() -> None:
     """S15: its disk was lost, or an older copy of its store put back."""
     role = master()
     link(role, 7, 2, 100)

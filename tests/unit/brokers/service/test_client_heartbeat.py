@@ -5,13 +5,18 @@ import pytest
 from brokers.remoting import fastjson
 from brokers.service.client_heartbeat import BadHeartbeat, parse
 
-JAVA = b"""{"clientID":"10.0.0.1@123#456","consumerDataSet":[{"consumeFromWhere":"CONSUME_FROM_LAST_OFFSET",
+JAVA = b"""{"clientID":"10.0.0.1@123#456","consumerDataSet":[
+{"consumeFromWhere":"CONSUME_FROM_LAST_OFFSET",
 "consumeType":"CONSUME_PASSIVELY","groupName":"cg","messageModel":"CLUSTERING","subscriptionDataSet":[
-{"classFilterMode":false,"codeSet":[2598919,2598920],"expressionType":"TAG","subString":"TagA||TagB","subVersion":1,
-"tagsSet":["TagA","TagB"],"topic":"T"}],"unitMode":false}],"heartbeatFingerprint":7,"producerDataSet":[{"groupName":"pg"}],
+{"classFilterMode":false,"codeSet":[2598919,2598920],"expressionType":"TAG",
+"subString":"TagA||TagB","subVersion":1,
+"tagsSet":["TagA","TagB"],"topic":"T"}],"unitMode":false}],
+"heartbeatFingerprint":7,"producerDataSet":[{"groupName":"pg"}],
 "withoutSub":false}"""
-GO = b"""{"clientID":"ip@1","consumerDataSet":[{"groupName":"cg","subscriptionDataSet":[{"codeSet":["2598919"],
-"subString":"TagA","subVersion":1795213599961000000,"topic":"T"},{"codeSet":[],"subString":"*","topic":"%RETRY%cg"}]}],
+GO = b"""{"clientID":"ip@1","consumerDataSet":[{"groupName":"cg",
+"subscriptionDataSet":[{"codeSet":["2598919"],
+"subString":"TagA","subVersion":1795213599961000000,"topic":"T"},
+{"codeSet":[],"subString":"*","topic":"%RETRY%cg"}]}],
 "producerDataSet":[]}"""
 
 

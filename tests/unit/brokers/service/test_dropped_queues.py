@@ -6,7 +6,7 @@ from brokers.service import dropped_queues
 from brokers.service.dropped_queues import DroppedQueues
 
 
-def test_a_topic_that_shrinks_goes_and_comes_again_keeps_its_mark_until_it_has_all_its_queues() -> None:
+def test_a_topic_that_comes_again_keeps_its_mark_until_it_has_all_its_queues() -> None:
     dropped = DroppedQueues()
     dropped.changed("T", 8, 2)
     dropped.changed("T", 2, 0)

@@ -76,7 +76,7 @@ async def test_who_waits_beyond_all_that_the_old_master_had_is_moved_back_before
         assert [answer.code for answer in await asyncio.gather(first, *more)] == [0] * 6
 
 
-async def test_an_offset_beyond_the_queue_is_moved_back_also_while_sends_are_under_way_or_the_consumer_would_miss_them(tmp_path: Path) -> None:
+async def test_an_offset_beyond_the_queue_is_moved_back_also_while_sends_are_under_way(tmp_path: Path) -> None:
     async with Desk(tmp_path) as desk:
         desk.lead()
         for _ in range(5):

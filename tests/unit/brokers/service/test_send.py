@@ -114,7 +114,7 @@ async def test_an_id_given_twice_is_answered_as_readers_decode_it(tmp_path: Path
 
 
 @pytest.mark.parametrize("kind", [b"DELAY\x013\x02", b"a\x01b\x02TRAN_MSG\x01true\x02", b"TIMER_DELIVER_MS\x015\x02"])
-async def test_a_batch_with_a_message_that_a_single_send_may_not_have_is_refused_and_nothing_of_it_stored(tmp_path: Path, kind: bytes) -> None:
+async def test_a_batch_with_a_message_that_a_single_send_may_not_have_is_refused_whole(tmp_path: Path, kind: bytes) -> None:
     async with Desk(tmp_path) as desk:
         desk.lead()
         units = [BatchUnit(0, b"one", b"UNIQ_KEY\x01k1\x02"), BatchUnit(0, b"two", b"UNIQ_KEY\x01k2\x02" + kind)]
@@ -246,7 +246,7 @@ async def test_stored_but_not_everywhere_in_time_says_where_and_what_is_missing(
         assert (answer.remark is None) == (code != 14)
 
 
-async def test_first_sends_that_wait_for_the_members_count_as_sends_that_wait_and_too_long_ones_do_not_wait(tmp_path: Path) -> None:
+async def test_first_sends_that_wait_for_the_members_count_as_sends_that_wait(tmp_path: Path) -> None:
     async with Desk(tmp_path) as desk:
         desk.lead()
         asked, go_on = [], asyncio.Event()

@@ -4,7 +4,7 @@ from brokers.remoting import fastjson
 from brokers.service.table_text import TableText
 
 
-def test_dropped_queues_are_for_files_and_replicas_of_ours_and_java_reads_the_rest_unchanged() -> None:
+def test_dropped_queues_are_for_us_and_java_reads_the_rest_unchanged() -> None:
     text = TableText(b'{"counter":1}', b'{"T":{}}', b'{"D":4}')
     assert text.document() == b'{"dataVersion":{"counter":1},"topicConfigTable":{"T":{}}}'
     assert fastjson.loads(text.stored()) == {**fastjson.loads(text.document()), "regentDroppedQueues": {"D": 4}}
