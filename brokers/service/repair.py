@@ -15,7 +15,7 @@ from brokers.log.commit_log import LogError
 from brokers.log.integrity import RECORD_BYTES_MAX, BadRecord, Place
 from brokers.log.patch import patch, patch_blank
 from brokers.log.queue_repair import Looked, all_led_to, look, put_right, where_to_look
-from brokers.log.records import MAGIC_BLANK, size_and_magic
+from brokers.log.records import MAGIC_BLANK, Record, size_and_magic
 from brokers.log.segments import file_start
 from brokers.log.side_reader import SideRead, side_read_around
 from brokers.log.store import MessageStore

@@ -164,6 +164,8 @@ def paced(address: tuple[str, int], frames: Sequence[bytes], per_s: float, good_
     """Send so many frames a second whatever is answered; a delay counts from the moment at which its frame was due."""
     answers, clock = Answers(), _Clock(frames, again_code)
     with _connected(address) as link:
+        poll = select.poll()  # select() knows no descriptor above 1023
+        poll.register(link, select.POLLIN)
         began = time.perf_counter()
         for number in range(len(frames)):
             clock.sent(number, number + 1, began + number / per_s)
@@ -175,7 +177,7 @@ def paced(address: tuple[str, int], frames: Sequence[bytes], per_s: float, good_
                 link.sendall(b"".join(frames[sent:due]))
                 sent = due
             wait_s = began + sent / per_s - time.perf_counter() if sent < len(frames) else SILENCE_S
-            if select.select([link], [], [], max(0.0, wait_s))[0]:
+            if poll.poll(max(0.0, wait_s) * 1000):
                 link.sendall(clock.answered(answers.feed(_received(link, len(clock.delays_ms))), good_code))
             elif sent == len(frames):
                 raise TimeoutError(f"silence after {len(clock.delays_ms)} answers")

@@ -8,13 +8,12 @@ from tests.support.control_history import History, seen, with_master, with_repli
 from tests.support.controller_rig import CLUSTER, SET, Log, Rig
 
 DEAD = {"alive": False, "reason": "connection_closed"}
-UNIT = "tests/unit/processors"
 NAMES = {"clusterName": CLUSTER, "brokerName": SET}
 DEFECT = Table("15")
 
 DEFECT.shown("row-1-close-of-an-old-connection",
-             f"{UNIT}/test_liveness.py::test_a_heartbeat_binds_its_connection_anew",
-             f"{UNIT}/test_core.py::test_a_late_close_of_an_old_connection_harms_nobody")
+             "tests/unit/processors/test_liveness.py::test_a_heartbeat_binds_its_connection_anew",
+             "tests/unit/processors/test_core.py::test_a_late_close_of_an_old_connection_harms_nobody")
 
 
 @DEFECT.row("row-2-offsets-cut-to-32-bits", shipped=[2, 2, 2], ours=[3, 3, 3], because="S7: 64-bit offsets")
@@ -28,10 +27,10 @@ def _():
 
 
 DEFECT.shown("row-3-negated-predicate",
-             f"{UNIT}/test_triggers.py::test_a_silent_master_is_replaced",
-             f"{UNIT}/test_triggers.py::test_a_living_master_is_left_alone")
-DEFECT.shown("row-4-scan-runs-once", f"{UNIT}/test_triggers.py::test_a_silent_master_is_replaced",
-             f"{UNIT}/test_liveness.py::test_the_timeout_is_the_replicas_own")
+             "tests/unit/processors/test_triggers.py::test_a_silent_master_is_replaced",
+             "tests/unit/processors/test_triggers.py::test_a_living_master_is_left_alone")
+DEFECT.shown("row-4-scan-runs-once", "tests/unit/processors/test_triggers.py::test_a_silent_master_is_replaced",
+             "tests/unit/processors/test_liveness.py::test_the_timeout_is_the_replicas_own")
 
 
 @DEFECT.row("row-5-epoch-by-three-per-failure", shipped=(4, 3), ours=(2, 1), because="D2: one failure is one change")
@@ -42,7 +41,7 @@ def _():
     return history.set.master_epoch, sum(changed)
 
 
-DEFECT.shown("row-5-and-is-not-asked-again", f"{UNIT}/test_core.py::test_nobody_electable_is_asked_again_only_when_the_evidence_changes")
+DEFECT.shown("row-5-and-is-not-asked-again", "tests/unit/processors/test_core.py::test_nobody_electable_is_asked_again_only_when_the_evidence_changes")
 
 
 @DEFECT.row("row-6-first-election-of-anybody", shipped=[0, 0, 0], ours=[2010, 2010, 2012],
@@ -97,9 +96,9 @@ def _():
     return history.elect(-1, seen(1, **DEAD), seen(2), seen(3), master_epoch=saw).code
 
 
-DEFECT.shown("row-11-a-timeout-is-unknown", f"{UNIT}/test_core.py::test_no_answer_from_the_log_is_told_as_unknown",
-             f"{UNIT}/test_core.py::test_a_retry_with_the_same_command_id_gets_the_first_outcome")
-DEFECT.shown("row-12-no-grace-at-start", f"{UNIT}/test_triggers.py::test_a_master_never_heard_gets_a_full_timeout_after_the_takeover")
+DEFECT.shown("row-11-a-timeout-is-unknown", "tests/unit/processors/test_core.py::test_no_answer_from_the_log_is_told_as_unknown",
+             "tests/unit/processors/test_core.py::test_a_retry_with_the_same_command_id_gets_the_first_outcome")
+DEFECT.shown("row-12-no-grace-at-start", "tests/unit/processors/test_triggers.py::test_a_master_never_heard_gets_a_full_timeout_after_the_takeover")
 
 
 @DEFECT.row("row-13-leaked-ids", shipped=([1, 2], 0), ours=([1, 2], 1),
@@ -121,11 +120,11 @@ def _():
     return history.set.next_broker_id
 
 
-DEFECT.shown("row-14-lost-notices", f"{UNIT}/test_elections.py::test_the_new_leader_pushes_roles_the_former_may_not_have_pushed",
-             f"{UNIT}/test_core.py::test_a_replica_that_comes_back_is_told_who_is_master")
-DEFECT.shown("row-15-a-scan-that-dies", f"{UNIT}/test_log_watch.py::test_a_worker_that_crashed_and_a_watch_that_fails_end_it")
-DEFECT.shown("row-16-heartbeats-only-to-probed-addresses", f"{UNIT}/test_core.py::test_a_standby_forwards_to_the_leader_it_knows_and_gives_its_answer_back",
-             f"{UNIT}/test_liveness.py::test_a_registration_is_a_sign_of_life_and_tells_the_position")
+DEFECT.shown("row-14-lost-notices", "tests/unit/processors/test_elections.py::test_the_new_leader_pushes_roles_the_former_may_not_have_pushed",
+             "tests/unit/processors/test_core.py::test_a_replica_that_comes_back_is_told_who_is_master")
+DEFECT.shown("row-15-a-scan-that-dies", "tests/unit/processors/test_log_watch.py::test_a_worker_that_crashed_and_a_watch_that_fails_end_it")
+DEFECT.shown("row-16-heartbeats-only-to-probed-addresses", "tests/unit/processors/test_core.py::test_a_standby_forwards_to_the_leader_it_knows_and_gives_its_answer_back",
+             "tests/unit/processors/test_liveness.py::test_a_registration_is_a_sign_of_life_and_tells_the_position")
 
 
 class TwoControllers:

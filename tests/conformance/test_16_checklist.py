@@ -8,12 +8,11 @@ from tests.conformance.rows import Row, Shown, Table
 from tests.support.controller_rig import CLUSTER, SET, Rig
 
 CODES, REQUESTS, LIVENESS = (f"tests/conformance/test_{name}.py" for name in ("2_codes", "3_requests", "8_liveness"))
-UNIT = "tests/unit/processors"
 WIRE = "tests/integration/test_controller_wire.py"
 NAMES = {"clusterName": CLUSTER, "brokerName": SET}
 
 BROKERS = Table("16-brokers")
-BROKERS.shown("1-1005-names-a-reachable-leader", f"{UNIT}/test_peer_desk.py::test_1005_names_an_address_that_the_asker_can_reach",
+BROKERS.shown("1-1005-names-a-reachable-leader", "tests/unit/processors/test_peer_desk.py::test_1005_names_an_address_that_the_asker_can_reach",
               f"{WIRE}::test_the_properties_file_is_what_counts")
 BROKERS.shown("2-requests-as-recorded", f"{WIRE}::test_a_recorded_life_of_java_brokers_gets_the_recorded_answers",
               f"{REQUESTS}::test_requests", f"{CODES}::test_codes")
@@ -39,7 +38,7 @@ def _() -> list[str]:
     return [rig.elect(1).ext["masterAddress"], rig.elect(1).ext["masterAddress"]]
 
 
-BROKERS.shown("5-904-one-way", f"{UNIT}/test_heartbeat_desk.py::test_904_is_taken_by_every_controller_and_answered_when_it_was_not_one_way",
+BROKERS.shown("5-904-one-way", "tests/unit/processors/test_heartbeat_desk.py::test_904_is_taken_by_every_controller_and_answered_when_it_was_not_one_way",
               f"{WIRE}::test_a_one_way_request_is_never_answered")
 BROKERS.shown("6-1008-to-the-brokers-own-address", f"{WIRE}::test_a_new_master_is_told_by_1008_on_the_brokers_own_address")
 
@@ -63,14 +62,14 @@ def _() -> bool:
 
 BROKERS.shown("8-first-heartbeat-may-come-late", f"{LIVENESS}::test_liveness")
 BROKERS.shown("9-answer-within-3-s", f"{WIRE}::test_without_the_log_every_answer_comes_in_time_and_says_that_it_proves_nothing",
-              f"{UNIT}/test_peer_desk.py::test_a_leader_that_never_answers_ends_in_unknown")
+              "tests/unit/processors/test_peer_desk.py::test_a_leader_that_never_answers_ends_in_unknown")
 BROKERS.shown("10-serialisations-and-extra-fields", f"{WIRE}::test_both_header_serialisations_and_unknown_fields_are_read")
 
 TOOL = Table("16-mqadmin")
 TOOL.shown("1-1005-then-the-leader", f"{WIRE}::test_a_recorded_life_of_java_brokers_gets_the_recorded_answers")
 TOOL.shown("2-1006-takes-an-array", f"{REQUESTS}::test_requests")
-TOOL.shown("3-1010-is-never-empty", f"{UNIT}/test_config_text.py::test_names_are_sorted_and_the_text_is_never_empty")
-TOOL.shown("4-1009-takes-properties", f"{UNIT}/test_admin_desk.py::test_1009_row_by_row")
+TOOL.shown("3-1010-is-never-empty", "tests/unit/processors/test_config_text.py::test_names_are_sorted_and_the_text_is_never_empty")
+TOOL.shown("4-1009-takes-properties", "tests/unit/processors/test_admin_desk.py::test_1009_row_by_row")
 
 
 @TOOL.row("5-isCleanLivingBroker", shipped=[2009, 0])

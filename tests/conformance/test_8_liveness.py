@@ -10,7 +10,6 @@ from tests.conformance.rows import Row, Shown, Table
 from tests.support.controller_rig import CLUSTER, SET, Log, Rig
 
 KEY = (CLUSTER, SET, 1)
-UNIT = "tests/unit/processors"
 OURS = BrokerSet(CLUSTER, SET, replicas=(Replica(1, "b1:10911", "c", is_registered=True),))
 
 
@@ -52,7 +51,7 @@ def _() -> list[tuple[int, int]]:
     return found
 
 
-SOFT.shown("address-and-channel-are-refreshed", f"{UNIT}/test_liveness.py::test_a_heartbeat_binds_its_connection_anew")
+SOFT.shown("address-and-channel-are-refreshed", "tests/unit/processors/test_liveness.py::test_a_heartbeat_binds_its_connection_anew")
 
 LIVE = Table("8")
 
@@ -104,7 +103,7 @@ def _() -> str:
     return "probed at once; refused is gone, open waits for the timeout"
 
 
-LIVE.shown("defect-1-late-close-of-an-old-connection", f"{UNIT}/test_core.py::test_a_late_close_of_an_old_connection_harms_nobody",
+LIVE.shown("defect-1-late-close-of-an-old-connection", "tests/unit/processors/test_core.py::test_a_late_close_of_an_old_connection_harms_nobody",
            "tests/integration/test_controller_wire.py::test_a_late_close_of_an_old_connection_evicts_nobody")
 
 
@@ -179,8 +178,8 @@ def _() -> str:
     return "when a member returns" if rig.state.sets[SET].master_broker_id == 1 else "never"
 
 
-TRIGGER.shown("2004-is-not-retried", f"{UNIT}/test_triggers.py::test_a_call_that_found_nobody_is_no_failure_to_be_repeated")
-TRIGGER.shown("retries-are-counted", f"{UNIT}/test_triggers.py::test_a_call_whose_outcome_is_not_seen_is_repeated_a_few_times_and_then_seldom")
+TRIGGER.shown("2004-is-not-retried", "tests/unit/processors/test_triggers.py::test_a_call_that_found_nobody_is_no_failure_to_be_repeated")
+TRIGGER.shown("retries-are-counted", "tests/unit/processors/test_triggers.py::test_a_call_whose_outcome_is_not_seen_is_repeated_a_few_times_and_then_seldom")
 
 
 @TRIGGER.row("1008-to-all-active-after-any-election", shipped=["b2:10911", "b3:10911"])

@@ -37,7 +37,7 @@ def test_an_unforeseen_error_is_one_line_without_a_trace(monkeypatch: pytest.Mon
     monkeypatch.setattr(cli, "_dispatch", falls)
     assert cli.main(["status"]) == EXIT_FAILED
     said = capsys.readouterr().err
-    assert said.count("\n") == 1 and "KeyError: 'missing' at test_cli_ending.py:" in said
+    assert said.count("\n") == 1 and f"KeyError: 'missing' at {Path(__file__).name}:" in said
 
 
 def test_a_process_that_falls_says_so_loudly(monkeypatch: pytest.MonkeyPatch) -> None:

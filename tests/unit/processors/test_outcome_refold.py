@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
+import pytest
+
 from events.producer import LogProducer
 from events.topics import COMMANDS_TOPIC
 from processors.fold import Folder
