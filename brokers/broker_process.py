@@ -150,7 +150,7 @@ class BrokerProcess:
         )
         self.shared = SharedTables(
             self.store, tables, roles, self.client, self.clock, self.switch.other_members,
-            self.name_servers.register, lambda: self.membership.replicas, auto_create=config.auto_create_topics, period_ms=config.metadata_sync_ms,
+            self.name_servers.register, lambda: self.membership.replicas, self.reporter.report, auto_create=config.auto_create_topics, period_ms=config.metadata_sync_ms,
         )  # fmt: skip
         self.repairs = Repairs(self.store, self.client, self.switch.holders, self.reporter.report, self.clock)
         sends = partial(make_sends, config, self.replica, tables, roles, self.clock)

@@ -49,6 +49,7 @@ def read_status(
         write_refusal=replica.write_refusal(),
         store_refusal=store.writable(),
         **_counted(service, forwarder, reporter, repairs),
+        queue_ends_behind=service.queue_ends_behind,
         start_passed_over=len(store.recovery.damaged),
         topics=topics,
         started_ms=started_ms,

@@ -288,12 +288,24 @@ class LossNoticed(Struct, frozen=True, gc=False):
     why: str
 
 
+class QueueEndsBehind(Struct, frozen=True, gc=False):
+    """A master goes on in front of queue offsets that a slave has seen."""
+
+    header: BrokerEventHeader
+    queues: int
+    topic: str
+    queue_id: int
+    master_slot: int
+    own_slot: int
+
+
 BrokerEvent = (
     BrokerStarted | BrokerStopped | RoleChanged | EpochAppended | FirstMessageAcknowledged | LogTruncated | HaLinkUp
     | HaLinkDown | HandshakeResult | SlaveCaughtUp | SlaveFellBehind | ConfirmCrossedEpoch | SyncStateSetProposed
     | SyncStateSetAccepted | SyncStateSetRefused | IdentityWritten | StoreRecovered | RequestsForwarded
     | RecordRefused | RecordRepaired | LogTrimmed | DiskFull | DiskWritable | HandOverBegun | HandOverCompleted
     | HandOverRefused | HeartbeatGap | TableEntriesLeftOut | LossNoticed
+    | QueueEndsBehind
 )  # fmt: skip
 
 BROKER_EVENTS: tuple[type, ...] = get_args(BrokerEvent)

@@ -63,6 +63,8 @@ def _store_lines(name: str, status: Mapping[str, Any]) -> list[str]:
     lines += [f"{name} holds {damaged} damaged messages that no other replica could replace yet"] if damaged else []
     taken, passed = status.get("slots_taken"), status.get("start_passed_over")
     lines += [f"{name} has {taken} messages that no queue shows: others have their places, 'regent doctor' says more"] if taken else []
+    behind = status.get("queue_ends_behind")
+    lines += [f"{name} has seen more of {behind} queues than its master, 'regent doctor' says more"] if behind else []
     return [*lines, f"{name} passed over {passed} damaged records at its start"] if passed else lines
 
 

@@ -25,7 +25,8 @@ class BrokerStatus:
     """One moment of a broker. Offsets in bytes of the log; `role_id` is 0 for the master, else the broker id.
     `write_refusal`: why the replica takes no send now, `store_refusal`: why its disk takes no bytes; `records_damaged` are
     those known now, the other two count since the start. `slots_taken`: messages that
-    no queue shows, for others have their slots; `start_passed_over`: damaged records that the last start found."""
+    no queue shows, for others have their slots; `queue_ends_behind`: queues of which this slave has seen more than its master;
+    `start_passed_over`: damaged records that the last start found."""
 
     ready: bool
     cluster_name: str
@@ -55,6 +56,7 @@ class BrokerStatus:
     records_refused: int
     records_repaired: int
     slots_taken: int
+    queue_ends_behind: int
     start_passed_over: int
     waiting_sends: int
     held_pulls: int

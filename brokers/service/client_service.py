@@ -59,6 +59,11 @@ class ClientService:
         changes.found(store.queue_ids())
         self._kept = KeptRequests(tables.kept, store, clock)
 
+    @property
+    def queue_ends_behind(self) -> int:
+        """Queues of which this slave has seen more than its master."""
+        return self._ends.behind
+
     def handlers(self) -> dict[int, Handler]:
         """Request code to handler. What a slave cannot answer it passes on to its master."""
         master = self._forwarder.by_master

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Callable
 from itertools import islice
 
 from brokers.log.queue_ends import Key, decode, encode
@@ -29,10 +30,12 @@ _log = logging.getLogger(__name__)
 
 
 class QueueEndCopy:
-    """`text` is what this replica took over last, empty at first."""
+    """`text` is what this replica took over last, empty at first. `behind`: queues in which the present master is behind
+    what this replica has seen. `report(kind, fields)`: a broker event."""
 
-    def __init__(self, store: MessageStore, roles: RoleView) -> None:
-        self._store, self._roles = store, roles
+    def __init__(self, store: MessageStore, roles: RoleView, report: Callable[[str, dict[str, object]], None]) -> None:
+        self._store, self._roles, self._report = store, roles, report
+        self.behind = 0
         self._made_for, self._made = (-1, -1), b""
         self.text, self._of_epoch = b"", -1
 
@@ -67,10 +70,16 @@ class QueueEndCopy:
         for key, slot in told.items():
             queue = self._store.queues.get(*key)
             if queue is not None and queue.last_physical < log_min and queue.max_offset > slot:
-                lower.append(f"{key[0]}/{key[1]} at {slot} instead of {queue.max_offset}")
-        if lower:
-            more = f" and {len(lower) - NAMED_MAX} more" if len(lower) > NAMED_MAX else ""
-            _log.error("the master goes on in front of what was given before: %s%s", ", ".join(lower[:NAMED_MAX]), more)
+                lower.append((*key, slot, queue.max_offset))
+        self.behind = len(lower)
+        if not lower:
+            return
+        named = ", ".join(f"{topic}/{queue_id} at {slot} instead of {own}" for topic, queue_id, slot, own in lower[:NAMED_MAX])
+        more = f" and {len(lower) - NAMED_MAX} more" if len(lower) > NAMED_MAX else ""
+        _log.error("the master goes on in front of what was given before: %s%s", named, more)
+        topic, queue_id, slot, own = lower[0]
+        first = {"topic": topic, "queue_id": queue_id, "master_slot": slot, "own_slot": own}
+        self._report("QueueEndsBehind", {"queues": len(lower), **first})
 
     async def saved(self) -> str | None:
         """None once what was taken over is on the disk, else that it is not: a checkpoint of the store writes it."""

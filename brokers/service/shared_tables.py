@@ -23,17 +23,18 @@ from brokers.service.topic_changes import TopicChanges
 class SharedTables:
     """`held`: what members are told; `topics`, `groups`: changes; `sync`: a slave's copying; `ends`: where queues go
     on that the log does not know; `joiners`: who may join the
-    set. For `members` see HeldByMembers, for `register` TopicChanges, for `addresses` JoinerTables."""
+    set. `report(kind, fields)`: a broker event. For `members` see HeldByMembers, for `register` TopicChanges, for `addresses` JoinerTables."""
 
     def __init__(
         self, store: MessageStore, files: TableFiles, roles: RoleView, client: RemotingClient, clock: Clock, members: Callable[[], dict[int, str]],
-        register: Callable[[], Awaitable[object]], addresses: Callable[[], Mapping[int, str]], *, auto_create: bool, period_ms: int,
+        register: Callable[[], Awaitable[object]], addresses: Callable[[], Mapping[int, str]],
+        report: Callable[[str, dict[str, object]], None], *, auto_create: bool, period_ms: int,
     ) -> None:  # fmt: skip
         self.files = files
         self.held = HeldByMembers(roles, client, clock, members)
         self.topics = TopicChanges(files, roles, self.held, clock, register, auto_create)
         self.groups = GroupChanges(files, roles, self.held, clock)
-        self.ends = QueueEndCopy(store, roles)
+        self.ends = QueueEndCopy(store, roles, report)
         self.sync = MetadataSync(files, roles, client, period_ms, self.topics.take_over, self.groups.take_over, self.ends)
         self.joiners = JoinerTables(roles, self.held, client, clock, addresses)
 

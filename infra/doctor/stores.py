@@ -33,6 +33,10 @@ def told_by(name: str, status: Mapping[str, Any]) -> list[Finding]:
     if taken := status.get("slots_taken"):
         way_out = "Two masters gave the same queue offsets. Read the messages from its log ('is taken by another one') and send them again."
         findings.append(Finding(AREA, FAIL, f"{name} has {taken} message(s) that no queue shows: another message has the place of each", way_out))
+    if behind := status.get("queue_ends_behind"):
+        text = f"{name} has seen more of {behind} queue(s) than its master, which gives their queue offsets a second time"
+        way_out = f"Let this replica lead: regent controller transfer {status.get('broker_name')} {status.get('broker_id')}"
+        findings.append(Finding(AREA, FAIL, text, way_out))
     if passed := status.get("start_passed_over"):
         way_out = "Damage in bytes that had been written: look at its disk. What other members have is put back by itself."
         findings.append(Finding(AREA, WARN, f"{name}'s last start passed over {passed} damaged record(s)", way_out))

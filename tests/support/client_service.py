@@ -43,9 +43,10 @@ class Desk:
         self.forwarder = Forwarder(self.roles, self.client, hold_ms, lambda peer: self.believes)
         self.members: dict[int, str] = {}
         self.registrations = 0
+        self.reported: list[tuple[str, dict[str, object]]] = []
         self.shared = SharedTables(
             self.store, self.tables, self.roles, self.client, self.clock, lambda: self.members, self._register,
-            lambda: self.members, auto_create=True, period_ms=20,
+            lambda: self.members, lambda kind, fields: self.reported.append((kind, fields)), auto_create=True, period_ms=20,
         )  # fmt: skip
         self.changes = self.shared.topics
         self.confirm_at_once, self.refusal, self.leads = True, None, True

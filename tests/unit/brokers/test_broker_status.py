@@ -22,7 +22,7 @@ async def test_a_broker_is_ready_once_it_has_a_role(tmp_path: Path) -> None:
     assert (status.role, status.role_id, status.sync_state_set, status.master_epoch) == ("MASTER", 0, (1,), 1)
     assert status.ack_mode == "all-ack" and status.to_json()["ack_mode"] == "all-ack"
     assert status.store_refusal is None and (status.records_damaged, status.records_refused, status.records_repaired) == (0, 0, 0)
-    assert (status.slots_taken, status.start_passed_over) == (0, 0)
+    assert (status.slots_taken, status.queue_ends_behind, status.start_passed_over) == (0, 0, 0)
     broker.store.full = "planted"
     assert broker.status().store_refusal == "planted"
     assert status.epochs == ((1, 0),) and status.controller == controller.address and status.write_refusal is None

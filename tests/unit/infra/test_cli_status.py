@@ -69,9 +69,10 @@ def test_a_set_that_waits_for_an_operator_says_what_to_do() -> None:
 
 
 def test_a_broker_with_a_full_disk_or_damaged_messages_is_named() -> None:
-    status = {"store_refusal": "no space left", "records_damaged": 2, "slots_taken": 3, "start_passed_over": 4}
+    status = {"store_refusal": "no space left", "records_damaged": 2, "slots_taken": 3, "queue_ends_behind": 5, "start_passed_over": 4}
     processes = [{**PROCESS, "name": "broker-a-2", "status": status}, {**PROCESS, "name": "broker-a-1", "status": {"records_damaged": 0}}]
     text = "\n".join(cli_status.render({**VIEW, "processes": processes}))
     assert "broker-a-2 takes no messages: no space left" in text and "broker-a-2 holds 2 damaged messages" in text
     assert "broker-a-2 has 3 messages that no queue shows" in text and "broker-a-2 passed over 4 damaged records" in text
+    assert "broker-a-2 has seen more of 5 queues than its master" in text
     assert "broker-a-1 takes" not in text and "broker-a-1 holds" not in text

@@ -13,7 +13,7 @@ STATUS = BrokerStatus(
     ready=True, cluster_name="C", broker_name="b", broker_id=2, address="h:1", ha_address="h:2", incarnation="i", clean=True,
     role="MASTER", master_id=2, master_address="h:1", master_epoch=2, epochs=((1, 0), (2, 100)), sync_state_set=(1, 2),
     sync_state_set_epoch=3, log_min=0, log_end=200, confirm_offset=200, dispatched_offset=200, controller="c:1",
-    ack_mode="all-ack", async_learner=False, write_refusal=None, store_refusal=None, records_damaged=0, records_refused=0, records_repaired=0, slots_taken=0, start_passed_over=0, waiting_sends=0, held_pulls=0, forwarded=0, events_reported=0, events_dropped=0, topics=1, started_ms=5,
+    ack_mode="all-ack", async_learner=False, write_refusal=None, store_refusal=None, records_damaged=0, records_refused=0, records_repaired=0, slots_taken=0, queue_ends_behind=0, start_passed_over=0, waiting_sends=0, held_pulls=0, forwarded=0, events_reported=0, events_dropped=0, topics=1, started_ms=5,
 )  # fmt: skip
 HA = HaStatus(slaves=(SlaveSeen("h:5", 1, True, 150, 200, 7),))
 EPOCHS = EpochHistory.from_pairs([(1, 0), (2, 100)])
