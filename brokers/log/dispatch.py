@@ -12,15 +12,16 @@ from __future__ import annotations
 import logging
 import os
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from brokers.log.commit_log import CommitLog, FileRange, LogError
-from brokers.log.consume_queue import pack_entry
+from brokers.log.consume_queue import ConsumeQueue, pack_entry
 from brokers.log.consume_queues import ConsumeQueues
 from brokers.log.index import MessageIndex
 from brokers.log.integrity import BadRecord, Place
 from brokers.log.records import SYS_FLAG_PREPARED, SYS_FLAG_TRANSACTION_MASK, Record
+from brokers.log.queue_entries import ENTRY
 from brokers.log.scan import LogWalk
 
 if TYPE_CHECKING:
@@ -39,6 +40,7 @@ SINGLY = 256
 
 _log = logging.getLogger(__name__)
 
+Key = tuple[str, int]
 # (topic, queue id, new end slot)
 QueueGrowth = tuple[str, int, int]
 
@@ -86,6 +88,8 @@ class Dispatcher:
         self._reported = -1
         self._life = 0  # pieces of an older one are of no use
         self.index: MessageIndex | None = None
+        # While a start reads what was read before: whether a message had its entry long ago, and asks for another by damage.
+        self.misplaced: Callable[[ConsumeQueue, Key, int, int], bool] | None = None
         self.hidden: deque[BadRecord] = deque(maxlen=HIDDEN_MAX)  # messages no queue shows; whoever tells of them takes them out
         self.dispatched_offset = 0
         self.last_store_ms = 0
@@ -274,6 +278,10 @@ class Dispatcher:
         queue = self._queues.get_or_create(*key)
         if queue is None or run.first_slot < 0:
             return
+        if self.misplaced is not None and queue.max_offset <= run.first_slot and run.last_physical <= queue.last_physical:
+            physical, size, _ = ENTRY.unpack_from(run.entries)
+            if self.misplaced(queue, key, physical, size):
+                return
         try:
             if queue.append(run.first_slot, run.entries, run.last_physical):
                 grown[key] = queue.max_offset
@@ -282,7 +290,6 @@ class Dispatcher:
                 queue.taken = None
         except LogError as error:  # the other queues go on
             self._say(run.last_physical, str(error))
-
 
     def _tell_taken(self, key: tuple[str, int], slot: int, physical: int, size: int) -> None:
         place = Place(physical, size, key[0].encode("utf-8", "surrogateescape"), key[1], slot)

@@ -13,7 +13,7 @@ from brokers.log.commit_log import CommitLog
 from brokers.log.consume_queue import ConsumeQueue, Entry, pack_entry
 from brokers.log.consume_queues import ConsumeQueues
 from brokers.log.errors import is_unreadable
-from brokers.log.integrity import LIGHT_QUEUE_PREFIX, RECORD_BYTES_MAX, Place, QueueCheck
+from brokers.log.integrity import LIGHT_QUEUE_PREFIX, RECORD_BYTES_MAX, BadRecord, Place, QueueCheck
 from brokers.log.queue_entries import FILLER_SIZE
 from brokers.log.records import Record, has_queue_entry
 from brokers.log.scan import LogWalk
@@ -99,6 +99,24 @@ def last_dispatched(log: CommitLog, queues: ConsumeQueues) -> int:
         if queue.last_physical < 0 or sound_entry(log, queue, key, queue.max_offset - 1) is not None:
             return queue.last_physical
     return -1
+
+
+def misplaced(log: CommitLog, queue: ConsumeQueue, key: tuple[str, int], physical: int, size: int) -> BadRecord | None:
+    """The message at `physical`, whose header asks for a slot at or behind the queue's end, when the queue had its entry long
+    before: then the header is damaged, for slots ascend with places. None when that is not known."""
+    slot = queue.first_slot_where(queue.min_offset(log.min_offset), lambda entry: entry.physical_offset >= physical)
+    proven = [entry[:2] for entry in queue.read(slot, 1)] == [(physical, size)]
+    if not proven and not _is_behind(log, queue, key, physical):
+        return None
+    place = Place(physical, size, key[0].encode("utf-8", "surrogateescape"), key[1], slot)
+    return BadRecord(place, "it asks for another place in its queue than it has", proven)
+
+
+def _is_behind(log: CommitLog, queue: ConsumeQueue, key: tuple[str, int], physical: int) -> bool:
+    """Whether the newest sound entry is that of a later message."""
+    last = range(queue.max_offset - 1, queue.max_offset - 1 - NEIGHBOURS_MAX, -1)
+    newest = next((entry for slot in last if (entry := sound_entry(log, queue, key, slot))), None)
+    return newest is not None and newest.physical_offset > physical
 
 
 def cut_queues(log: CommitLog, queues: ConsumeQueues, physical_offset: int) -> None:

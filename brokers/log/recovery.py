@@ -7,15 +7,17 @@ Refuses to know: where to begin, what to believe; roles, epochs, who asks for th
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 
 from brokers.log.checkpoint import Checkpoint
 from brokers.log.commit_log import CommitLog, store_ms_of
+from brokers.log.consume_queue import ConsumeQueue
 from brokers.log.consume_queues import ConsumeQueues
 from brokers.log.dispatch import Dispatcher
 from brokers.log.errors import is_unreadable
 from brokers.log.open_files import sync_files
 from brokers.log.queue_ends import QueueEnd, lacks_from
-from brokers.log.queue_repair import cut_queues, last_dispatched
+from brokers.log.queue_repair import cut_queues, last_dispatched, misplaced
 from brokers.log.recovery_damage import Written
 from brokers.log.recovery_read import read_to_the_end
 from brokers.log.records import MAGIC_V1, MAGIC_V2, MESSAGE_BYTES_MIN, size_and_magic
@@ -56,7 +58,9 @@ def recover(
     )  # fmt: skip
     read = Confirmed(walk, made, dispatched)
     dispatcher.restart_at(start)
+    dispatcher.misplaced = partial(_is_misplaced, log, read)
     read_to_the_end(log, read, dispatcher, Written(made.flushed_offset, made.written_end))
+    dispatcher.misplaced = None
     end = read.walk.end
     cut = log.set_recovered_end(end, made.flushed_offset)
     cut_queues(log, queues, end)
@@ -65,6 +69,12 @@ def recover(
     queues.mark_unsynced(made.flushed_offset, cut=abnormal and same_boot)
     dispatcher.restart_at(max(read.end, start) if end > start else end)
     return settle(known, made, read, start=start, log_min=log.min_offset, file_bytes=log.file_bytes, cut_bytes=cut)
+
+
+def _is_misplaced(log: CommitLog, read: Confirmed, queue: ConsumeQueue, key: tuple[str, int], physical: int, size: int) -> bool:
+    if (bad := misplaced(log, queue, key, physical, size)) is not None:
+        read.damaged.append(bad)
+    return bad is not None
 
 
 def _first_ms(log: CommitLog, start: int) -> int | None:

@@ -623,3 +623,19 @@ def test_a_queue_that_the_disk_cannot_read_is_made_again_from_the_log(tmp_path: 
         assert (store.queue_bounds("T", 0), bodies(store)) == (bounds, whole) and bodies(store, 1) == others
         store.close()
         assert sorted(path.name for path in folder.iterdir()) == ["0", "0.unreadable", "1"]
+
+
+@pytest.mark.parametrize("clean", [True, False])
+@pytest.mark.parametrize("slot", [7, 14])
+@pytest.mark.parametrize("wrong", [16, 15, 1 << 40, 3])  # a little further, just the next one, impossible, another's
+def test_a_message_whose_header_names_another_place_in_its_queue_takes_nobodys(tmp_path: Path, clean: bool, wrong: int, slot: int) -> None:
+    _, ends = killed(tmp_path, checkpoint_at=29)
+    small_store(tmp_path).close(clean=clean)
+    at = ends[2 * slot - 1]
+    overwrite(log_file(tmp_path), at + 20, wrong.to_bytes(8, "big"))
+    store = small_store(tmp_path)
+    assert store.queue_bounds("T", 0) == (0, 15)
+    assert store.queues.get("T", 0).read(slot, 1)[0].physical_offset == at
+    assert store.put(message(queue_id=0), NOW_MS).queue_offset == 15
+    told = [(bad.place.offset, bad.place.slot, bad.proven) for bad in store.recovery.damaged]
+    assert told == ([] if wrong == 3 else [(at, slot, True)])  # what changes nothing is found when it is read
