@@ -50,7 +50,7 @@ class HandOverRequests:
     def serve(self, connection: Connection, request: RemotingCommand) -> Answer:
         """Handler of 19012."""
         if not self._is_ours(connection.peer):
-            remark = f"a hand-over is asked for from a host of this set or of its controllers, not from {connection.peer}"
+            remark = f"a hand-over is asked for from a host of this set or of its controllers, not from {connection.peer}; run it there"
             return request.reply(ResponseCode.NO_PERMISSION, remark=remark)
         try:
             if EPOCH in request.ext:

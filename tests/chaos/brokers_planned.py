@@ -5,12 +5,14 @@ from __future__ import annotations
 from tests.chaos.broker_stage import BrokerStage
 from tests.chaos.hits import NotAsItShouldBe
 from tests.chaos.line import Line
+from tests.chaos.network import CONTROLLERS
 from tests.support.local_cluster import regent, wait_until
 
 
 def done(stage: BrokerStage, *words: str) -> str:
-    """The last line of a verb that must succeed."""
-    done = regent(*words, "--dir", str(stage.cluster.folder.root))
+    """The last line of a verb that must succeed. It runs where controllers do: brokers take a hand-over from no stranger."""
+    place = stage.network.prefix(CONTROLLERS) if stage.network else ()
+    done = regent(*words, "--dir", str(stage.cluster.folder.root), prefix=place)
     if done.returncode:
         raise NotAsItShouldBe(f"regent {' '.join(words)}: {(done.stderr or done.stdout).strip()[:200]}")
     return done.stdout.strip().splitlines()[-1]

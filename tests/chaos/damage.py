@@ -10,13 +10,17 @@ import os
 import random
 import shutil
 import struct
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 MAGICS = (0xDAA320A7, 0xDAA320AB)
 BLANK = 0xCBD43194
 BODY_AT = 88
+# Bytes of a header (with IPv4 hosts) that a place, a length or the checksum of the body gives away: total size, magic,
+# checksum, queue and its offset, place, length of the body. Of the rest (flags, times, hosts, counts) nothing tells.
+TOLD_IN_HEADER = (*range(16), *range(20, 36), *range(84, 88))
+UNTOLD_IN_HEADER = (*range(16, 20), *range(40, 84))
 QUEUE_ENTRY = struct.Struct(">qiq")
 GARBAGE_BYTES = 3_000
 
@@ -109,6 +113,64 @@ def flip_bodies(store: Path, below: int, count: int, chance: random.Random, spar
         (body_bytes,) = struct.unpack(">i", _get(one.path, one.position + BODY_AT - 4, 4))
         flip(one.path, one.position + BODY_AT + chance.randrange(body_bytes), chance.randrange(8))
     return sorted(one.offset for one in hit)
+
+
+class Flipped(NamedTuple):
+    """One byte as it was and as it is, and the offset of the message it belongs to."""
+
+    path: Path
+    position: int
+    was: int
+    now: int
+    offset: int
+
+
+def flip_at(one: Stored, within: int, chance: random.Random) -> Flipped:
+    """One bit of the byte `within` a message."""
+    position = one.position + within
+    was = _get(one.path, position, 1)[0]
+    flip(one.path, position, bit := chance.randrange(8))
+    return Flipped(one.path, position, was, was ^ 1 << bit, one.offset)
+
+
+def flip_headers(found: Sequence[Stored], bytes_of: Sequence[int], chance: random.Random) -> list[Flipped]:
+    """One bit in the header of each message, in one of these of its bytes."""
+    return [flip_at(one, chance.choice(bytes_of), chance) for one in found]
+
+
+def flip_properties(found: Sequence[Stored], chance: random.Random) -> list[Flipped]:
+    """One bit in the properties of each message: nothing tells it."""
+    return [flip_at(one, one.size - 1 - chance.randrange(_properties_bytes(one)), chance) for one in found]
+
+
+def topic_of(one: Stored) -> str:
+    """The topic of a sound message."""
+    data = _get(one.path, one.position, one.size)
+    begin, end = _topic_span(data)
+    return data[begin:end].decode()
+
+
+def _properties_bytes(one: Stored) -> int:
+    return one.size - _topic_span(_get(one.path, one.position, one.size))[1] - 2
+
+
+def _topic_span(data: bytes) -> tuple[int, int]:
+    at = BODY_AT + struct.unpack_from(">i", data, BODY_AT - 4)[0]
+    if struct.unpack_from(">I", data, 4)[0] == MAGICS[0]:
+        return at + 1, at + 1 + data[at]
+    return at + 2, at + 2 + struct.unpack_from(">H", data, at)[0]
+
+
+def is_as_it_was(one: Flipped) -> bool:
+    """False also when the file is gone or shorter by now."""
+    return one.path.exists() and _get(one.path, one.position, 1) == bytes((one.was,))
+
+
+def put_back(flipped: Sequence[Flipped]) -> None:
+    """What nobody made good: bytes that are still as they were damaged."""
+    for one in flipped:
+        if one.path.exists() and _get(one.path, one.position, 1) == bytes((one.now,)):
+            _put(one.path, one.position, bytes((one.was,)))
 
 
 def flip_anywhere(path: Path, count: int, chance: random.Random) -> None:

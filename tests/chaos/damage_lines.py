@@ -224,10 +224,11 @@ def index_bits(stage: BrokerStage) -> str:
     """What is found by key afterwards has that key; what is not found may be the price of the damage."""
     told = file_bits("index/*", stage)
     keys = range(0, stage.load.acknowledged, max(1, stage.load.acknowledged // KEYS_ASKED))
-    return f"{told}; {asyncio.run(_found_by_key(stage, keys))} of {len(keys)} keys found, none wrong"
+    return f"{told}; {asyncio.run(found_by_key(stage, keys))} of {len(keys)} keys found, none wrong"
 
 
-async def _found_by_key(stage: BrokerStage, keys: Sequence[int]) -> int:
+async def found_by_key(stage: BrokerStage, keys: Sequence[int]) -> int:
+    """How many keys the master finds a message for; NotAsItShouldBe for one that has another key."""
     found = 0
     async with WorkloadClient(stage.cluster.name_servers, stage.load.topic, "chaos-look", timeout_ms=2_000) as client:
         for key in keys:

@@ -68,7 +68,7 @@ def disk_full(of_master: bool, stage: BrokerStage) -> str:
     victim = stage.slaves()[0]
     with on_small_disk(armed, victim) as disk:
         if of_master:
-            _lead(stage, victim)
+            lead(stage, victim)
         stage.flows(20)
         pid = armed.pid(victim)
         disk.fill()
@@ -113,7 +113,8 @@ def _no_more_descriptors(pid: int, limits: tuple[int, int]) -> Iterator[None]:
         resource.prlimit(pid, resource.RLIMIT_NOFILE, limits)
 
 
-def _lead(stage: BrokerStage, name: str) -> None:
+def lead(stage: BrokerStage, name: str) -> None:
+    """The mastership is handed over to that member."""
     done(stage, "controller", "transfer", SET, str(_status(stage, name)["broker_id"]))
     wait_until(lambda: stage.master() == name, f"{name} leads")
 

@@ -29,10 +29,12 @@ WAIT_S = 90.0
 POLL_S = 0.05
 
 
-def regent(*words: str, limit_s: float = VERB_LIMIT_S, environ: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
-    """Run one verb to its end."""
+def regent(
+    *words: str, limit_s: float = VERB_LIMIT_S, environ: dict[str, str] | None = None, prefix: Sequence[str] = (),
+) -> subprocess.CompletedProcess[str]:  # fmt: skip
+    """Run one verb to its end; `prefix`: words before the command, which say where it runs."""
     return subprocess.run(
-        [*COMMAND, *words], cwd=ROOT, env=environ, capture_output=True, text=True, timeout=limit_s, check=False,
+        [*prefix, *COMMAND, *words], cwd=ROOT, env=environ, capture_output=True, text=True, timeout=limit_s, check=False,
         stdin=subprocess.DEVNULL,
     )  # fmt: skip
 
