@@ -5,8 +5,8 @@ from __future__ import annotations
 from tests.bench.rows import (
     broker_send, controller_killed, controller_start, copy_by_brokers, decisions, decisions_beside_java, fold_rate, ha_copy, lake_landing, lake_open,
     lake_proof, log_leader,
-    memory_growth, queryable_row, recovery, rto_beside_java, rto_java, rto_killed_master, rto_paused_master, rto_stock_client,
-    set_cost, slave_gap, sync_flush,
+    memory_growth, power_loss, queryable_row, recovery, rto_beside_java, rto_java, rto_killed_master, rto_paused_master, rto_stock_client,
+    set_cost, slave_gap, sync_flush, terabyte,
 )  # fmt: skip
 from tests.bench.run_context import Row
 
@@ -27,6 +27,12 @@ ROWS = (
     Row("sync-flush", "64 producers, each message on the disk before its answer, against fdatasync alone and Java", sync_flush.measure),
     Row("recovery", "a store of 1 GiB opened after kill -9 and after an orderly end, Java on the same folder", recovery.measure),
     Row("recovery-long", "the same with 10 GiB", recovery.measure_long, long=True),
+    Row("power-loss-queues", "start after a loss of power with 1,000 and 10,000 queues, against reading them alone and Java on the same folder",
+        power_loss.measure_queues),
+    Row("power-loss-queues-long", "the same with 100,000", power_loss.measure_queues_long, long=True),
+    Row("power-loss", "start after a loss of power with a log of 1 GiB, against reading it alone and Java on the same folder", power_loss.measure_bytes),
+    Row("power-loss-long", "the same with 10 GiB", power_loss.measure_bytes_long, long=True),
+    Row("terabyte", "1,000 files of 1 GiB and 100,000 queues opened and written to with 1,024 descriptors", terabyte.measure, long=True),
     Row("copy-brokers", "4 GiB copied to an empty slave by broker processes, against Java and sendfile", copy_by_brokers.measure, long=True),
     Row("log-leader", "the log's leader killed or paused on three Kafka nodes, seen by one who asks", log_leader.measure),
     Row("rto-java", "RTO of the released Java client, tuned and stock (tests/interop)", rto_java.measure, required=True),

@@ -92,12 +92,16 @@ class OneSet:
 
     def filled(self, count: int) -> Path:
         """The store of a broker that had its id and its first role, was killed, and has `count` bytes in its log."""
+        return self.filled_by(fill, count, self._file_bytes)
+
+    def filled_by(self, filling: Callable[..., object], *arguments: object) -> Path:
+        """The same, filled by a function of the folder and `arguments`, in a process of its own."""
         broker = self.ours(f"{self._name}-filled")
         broker.start(wait=False)
         until_writable(broker)
         create_topic(broker.address, send_load.TOPIC)
         broker.kill()
-        apart(fill, broker.store, count, self._file_bytes)
+        apart(filling, broker.store, *arguments)
         return broker.store
 
     def end(self) -> None:

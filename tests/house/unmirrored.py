@@ -18,6 +18,7 @@ TESTS_WITHOUT_MODULE: tuple[str, ...] = (
     "bench/test_figure.py",
     "bench/test_history_log.py",
     "bench/test_laid_lake.py",
+    "bench/test_lost_power.py",
     "bench/test_pipelined.py",
     "bench/test_report.py",
     "bench/test_samples.py",
