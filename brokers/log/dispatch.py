@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from brokers.log.commit_log import CommitLog, FileRange, LogError
-from brokers.log.consume_queue import ConsumeQueue, pack_entry
+from brokers.log.consume_queue import pack_entry
 from brokers.log.consume_queues import ConsumeQueues
 from brokers.log.index import MessageIndex
 from brokers.log.integrity import BadRecord, Place
@@ -88,8 +88,8 @@ class Dispatcher:
         self._reported = -1
         self._life = 0  # pieces of an older one are of no use
         self.index: MessageIndex | None = None
-        # While a start reads what was read before: whether a message had its entry long ago, and asks for another by damage.
-        self.misplaced: Callable[[ConsumeQueue, Key, int, int], bool] | None = None
+        # While a start reads what was read before: whether the message of a slot, place and size has its entry elsewhere.
+        self.misplaced: Callable[[Key, int, int, int], bool] | None = None
         self.hidden: deque[BadRecord] = deque(maxlen=HIDDEN_MAX)  # messages no queue shows; whoever tells of them takes them out
         self.dispatched_offset = 0
         self.last_store_ms = 0
@@ -275,13 +275,11 @@ class Dispatcher:
         runs.clear()
 
     def _write_run(self, key: tuple[str, int], run: _Run | QueueRun, grown: dict[tuple[str, int], int]) -> None:
+        if self.misplaced is not None and self._is_misplaced(key, run, self.misplaced):
+            return
         queue = self._queues.get_or_create(*key)
         if queue is None or run.first_slot < 0:
             return
-        if self.misplaced is not None and queue.max_offset <= run.first_slot and run.last_physical <= queue.last_physical:
-            physical, size, _ = ENTRY.unpack_from(run.entries)
-            if self.misplaced(queue, key, physical, size):
-                return
         try:
             if queue.append(run.first_slot, run.entries, run.last_physical):
                 grown[key] = queue.max_offset
@@ -290,6 +288,13 @@ class Dispatcher:
                 queue.taken = None
         except LogError as error:  # the other queues go on
             self._say(run.last_physical, str(error))
+
+    def _is_misplaced(self, key: Key, run: _Run | QueueRun, misplaced: Callable[[Key, int, int, int], bool]) -> bool:
+        queue = self._queues.get(*key)
+        if queue is not None and run.first_slot < queue.max_offset:
+            return False  # its slot is taken, and stays so
+        physical, size, _ = ENTRY.unpack_from(run.entries)
+        return misplaced(key, run.first_slot, physical, size)
 
     def _tell_taken(self, key: tuple[str, int], slot: int, physical: int, size: int) -> None:
         place = Place(physical, size, key[0].encode("utf-8", "surrogateescape"), key[1], slot)

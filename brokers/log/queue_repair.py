@@ -13,7 +13,7 @@ from brokers.log.commit_log import CommitLog
 from brokers.log.consume_queue import ConsumeQueue, Entry, pack_entry
 from brokers.log.consume_queues import ConsumeQueues
 from brokers.log.errors import is_unreadable
-from brokers.log.integrity import LIGHT_QUEUE_PREFIX, RECORD_BYTES_MAX, BadRecord, Place, QueueCheck
+from brokers.log.integrity import LIGHT_QUEUE_PREFIX, RECORD_BYTES_MAX, BadRecord, Place, QueueCheck, problem
 from brokers.log.queue_entries import FILLER_SIZE
 from brokers.log.records import Record, has_queue_entry
 from brokers.log.scan import LogWalk
@@ -22,6 +22,8 @@ from brokers.log.scrub import next_record
 # Entries looked at on either side of a wrong one for one that is right, those that are all alike counting as one; without
 # any, the whole log is looked through.
 NEIGHBOURS_MAX = 16
+# Queues of a topic that are asked for the entry of one message.
+QUEUES_ASKED_MAX = 1_024
 # Slots without a message that are put right at once.
 NOBODYS_MAX = 8192
 
@@ -101,13 +103,44 @@ def last_dispatched(log: CommitLog, queues: ConsumeQueues) -> int:
     return -1
 
 
-def misplaced(log: CommitLog, queue: ConsumeQueue, key: tuple[str, int], physical: int, size: int) -> BadRecord | None:
-    """The message at `physical`, whose header asks for a slot at or behind the queue's end, when the queue had its entry long
-    before: then the header is damaged, for slots ascend with places. None when that is not known."""
-    slot = queue.first_slot_where(queue.min_offset(log.min_offset), lambda entry: entry.physical_offset >= physical)
-    proven = [entry[:2] for entry in queue.read(slot, 1)] == [(physical, size)]
-    if not proven and not _is_behind(log, queue, key, physical):
+class Misplaced:
+    """Messages that a start reads once more, and whose headers ask for another place than the entries say that they have: then
+    the header is damaged, for entries are made once and in order."""
+
+    def __init__(self, log: CommitLog, queues: ConsumeQueues) -> None:
+        self._log, self._queues = log, queues
+        self._of_topic: dict[str, list[tuple[str, int]]] = {}
+
+    def look(self, key: tuple[str, int], slot: int, physical: int, size: int) -> BadRecord | None:
+        """None where nothing speaks against `slot`, which is at or behind the end of that queue."""
+        queue = self._queues.get(*key)
+        if queue is not None and physical > queue.last_physical and slot == queue.max_offset:
+            return None
+        for at in self._others(key) if queue is None else (key, *self._others(key)):
+            there = self._slot(at, physical, size)
+            if there is not None:
+                return _asks_elsewhere(at, there, physical, size, proven=True)
+        if queue is not None and _is_behind(self._log, queue, key, physical):
+            return _asks_elsewhere(key, slot, physical, size, proven=False)
         return None
+
+    def _others(self, key: tuple[str, int]) -> list[tuple[str, int]]:
+        """Other queues of the topic; none where they are too many to be asked."""
+        if not self._of_topic:
+            for one, _ in self._queues:
+                self._of_topic.setdefault(one[0], []).append(one)
+        found = self._of_topic.get(key[0], [])
+        return [one for one in found if one != key] if len(found) <= QUEUES_ASKED_MAX else []
+
+    def _slot(self, key: tuple[str, int], physical: int, size: int) -> int | None:
+        queue = self._queues.get(*key)
+        if queue is None or queue.last_physical < physical:
+            return None
+        slot = queue.first_slot_where(queue.min_offset(self._log.min_offset), lambda entry: entry.physical_offset >= physical)
+        return slot if [entry[:2] for entry in queue.read(slot, 1)] == [(physical, size)] else None
+
+
+def _asks_elsewhere(key: tuple[str, int], slot: int, physical: int, size: int, *, proven: bool) -> BadRecord:
     place = Place(physical, size, key[0].encode("utf-8", "surrogateescape"), key[1], slot)
     return BadRecord(place, "it asks for another place in its queue than it has", proven)
 
@@ -156,14 +189,25 @@ def all_led_to(queues: ConsumeQueues, records: Sequence[Record]) -> bool:
     return True
 
 
-def enter(queues: ConsumeQueues, record: Record, waiting_from: int | None) -> bool:
-    """A message that was damaged when its queue was made gets its entry, unless its slot is another's. `waiting_from`: the
-    first slot that a message may have which waits for its entry; None: none waits. OSError, LogError."""
-    queue = queues.get_or_create(record.topic, record.queue_id) if has_queue_entry(record.sys_flag) else None
-    slot = record.queue_offset
+def enter(queues: ConsumeQueues, record: Record, waiting_from: int | None, misplaced: Misplaced) -> bool:
+    """A message that was damaged when its queue was made gets its entry, unless its slot is another's or it has one elsewhere.
+    `waiting_from`: the first slot that a message may have which waits for its entry; None: none waits. OSError, LogError."""
+    key, slot = (record.topic, record.queue_id), record.queue_offset
+    there = queues.get(*key)
+    if there is None or slot >= there.max_offset:
+        if misplaced.look(key, slot, record.physical_offset, record.size) is not None:
+            return False
+    queue = queues.get_or_create(*key) if has_queue_entry(record.sys_flag) else None
     if queue is None or (waiting_from is not None and slot >= max(waiting_from, queue.max_offset)):
         return False
     return queue.enter(slot, pack_entry(record.physical_offset, record.size, record.tags_code), record.physical_offset)
+
+
+def leads_to_a_message(log: CommitLog, place: Place) -> bool:
+    """Whether a whole message of just that size begins there, whatever queue and slot its header names. OSError."""
+    if not 0 < place.size <= RECORD_BYTES_MAX or place.offset < log.min_offset:
+        return False
+    return not problem(log.read(place.offset, place.size), Place(place.offset, place.size))
 
 
 def put_right(queue: ConsumeQueue, slot: int, record: Record | None) -> bool:

@@ -11,18 +11,17 @@ from functools import partial
 
 from brokers.log.checkpoint import Checkpoint
 from brokers.log.commit_log import CommitLog, store_ms_of
-from brokers.log.consume_queue import ConsumeQueue
 from brokers.log.consume_queues import ConsumeQueues
 from brokers.log.dispatch import Dispatcher
 from brokers.log.errors import is_unreadable
 from brokers.log.open_files import sync_files
 from brokers.log.queue_ends import QueueEnd, lacks_from
-from brokers.log.queue_repair import cut_queues, last_dispatched, misplaced
+from brokers.log.queue_repair import Misplaced, cut_queues, last_dispatched
 from brokers.log.recovery_damage import Written
 from brokers.log.recovery_read import read_to_the_end
 from brokers.log.records import MAGIC_V1, MAGIC_V2, MESSAGE_BYTES_MIN, size_and_magic
 from brokers.log.recovery_plan import (
-    Confirmed, FileFacts, Known, RecoveryReport, plan, scan_from, settle, settle_empty,
+    DAMAGED_MAX, Confirmed, FileFacts, Known, RecoveryReport, plan, scan_from, settle, settle_empty,
 )  # fmt: skip
 from brokers.log.scan import LogWalk
 
@@ -58,7 +57,7 @@ def recover(
     )  # fmt: skip
     read = Confirmed(walk, made, dispatched)
     dispatcher.restart_at(start)
-    dispatcher.misplaced = partial(_is_misplaced, log, read)
+    dispatcher.misplaced = partial(_noted, Misplaced(log, queues), read)
     read_to_the_end(log, read, dispatcher, Written(made.flushed_offset, made.written_end))
     dispatcher.misplaced = None
     end = read.walk.end
@@ -71,8 +70,9 @@ def recover(
     return settle(known, made, read, start=start, log_min=log.min_offset, file_bytes=log.file_bytes, cut_bytes=cut)
 
 
-def _is_misplaced(log: CommitLog, read: Confirmed, queue: ConsumeQueue, key: tuple[str, int], physical: int, size: int) -> bool:
-    if (bad := misplaced(log, queue, key, physical, size)) is not None:
+def _noted(entered: Misplaced, read: Confirmed, key: tuple[str, int], slot: int, physical: int, size: int) -> bool:
+    bad = entered.look(key, slot, physical, size)
+    if bad is not None and len(read.damaged) < DAMAGED_MAX:
         read.damaged.append(bad)
     return bad is not None
 

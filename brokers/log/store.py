@@ -30,7 +30,7 @@ from brokers.log.integrity import QueueCheck
 from brokers.log.open_files import OPEN_FILES_MAX, sync_files
 from brokers.log.query import GetResult
 from brokers.log.queue_ends import QueueEnd, QueueEnds, Remembered
-from brokers.log.queue_repair import cut_queues, enter
+from brokers.log.queue_repair import Misplaced, cut_queues, enter
 from brokers.log.records import MessageFields, RecordError
 from brokers.log.recovery import RecoveryReport, recover
 from brokers.log.scan import LogWalk
@@ -230,8 +230,8 @@ class MessageStore:
         last = offset + size + PAGE_BYTES - 1
         walk = LogWalk(self.log.read, offset, limit, self.log.file_bytes, check_body=True)
         found = takewhile(lambda record: record.physical_offset < last - last % PAGE_BYTES, walk)
-        waiting = self._appender.waiting_from
-        return sum(enter(self.queues, record, waiting((record.topic, record.queue_id))) for record in found)
+        waiting, misplaced = self._appender.waiting_from, Misplaced(self.log, self.queues)
+        return sum(enter(self.queues, record, waiting((record.topic, record.queue_id)), misplaced) for record in found)
 
     # -- reading
 

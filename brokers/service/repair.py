@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from brokers.log.commit_log import LogError
 from brokers.log.integrity import RECORD_BYTES_MAX, BadRecord, Place
 from brokers.log.patch import patch, patch_blank
-from brokers.log.queue_repair import Looked, all_led_to, look, put_right, where_to_look
+from brokers.log.queue_repair import Looked, all_led_to, leads_to_a_message, look, put_right, where_to_look
 from brokers.log.records import MAGIC_BLANK, Record, size_and_magic
 from brokers.log.segments import file_start
 from brokers.log.side_reader import SideRead, side_read_around
@@ -127,7 +127,10 @@ class Repairs:
                 if looked.end == at and window > RECORD_BYTES_MAX:
                     return False
                 at, window = looked.end, 2 * window if looked.end == at else SEARCH_WINDOW_BYTES
-            return (found is not None or sound) and put_right(queue, place.slot, found) and self._is_right(place, found)
+            # An entry that leads to just one message is right: the header is damaged, which others have.
+            if found is None and (not sound or leads_to_a_message(store.log, place)):
+                return False
+            return put_right(queue, place.slot, found) and self._is_right(place, found)
         except OSError as error:
             _log.error("slot %d of a queue cannot be put right: %s", place.slot, error)
             return False

@@ -223,7 +223,8 @@ class TopicTable:
         highest: dict[str, int] = {}
         for topic, queue_id in queues:
             known = self.has_queue(topic, queue_id) or self.dropped.covers(topic, queue_id)
-            if not known and name_refusal(topic) is None:
+            # A damaged header may name any queue; a topic with so many would be refused by everybody.
+            if not known and queue_id < QUEUES_PER_TOPIC_MAX and name_refusal(topic) is None:
                 highest[topic] = max(queue_id, highest.get(topic, 0))
         restored = []
         for topic, queue_id in sorted(highest.items()):

@@ -639,3 +639,30 @@ def test_a_message_whose_header_names_another_place_in_its_queue_takes_nobodys(t
     assert store.put(message(queue_id=0), NOW_MS).queue_offset == 15
     told = [(bad.place.offset, bad.place.slot, bad.proven) for bad in store.recovery.damaged]
     assert told == ([] if wrong == 3 else [(at, slot, True)])  # what changes nothing is found when it is read
+
+
+@pytest.mark.parametrize("clean", [True, False])
+@pytest.mark.parametrize("slot", [0, 7, 14])
+@pytest.mark.parametrize("wrong", [1, 2, 1 << 26])  # a queue that is there, one that is not, one that cannot be
+def test_a_message_whose_header_names_another_queue_gets_into_no_other(tmp_path: Path, clean: bool, wrong: int, slot: int) -> None:
+    _, ends = killed(tmp_path, checkpoint_at=29)
+    small_store(tmp_path).close(clean=clean)
+    at = ends[2 * slot - 1] if slot else 0
+    overwrite(log_file(tmp_path), at + 12, wrong.to_bytes(4, "big"))
+    store = small_store(tmp_path)
+    assert sorted(store.queue_ids()) == [("T", 0), ("T", 1)]
+    assert [store.queue_bounds("T", queue) for queue in (0, 1)] == [(0, 15), (0, 15)]
+    told = [(bad.place.offset, bad.place.queue_id, bad.place.slot, bad.proven) for bad in store.recovery.damaged]
+    assert told == ([] if wrong == 1 else [(at, 0, slot, True)])
+
+
+def test_a_message_whose_header_names_an_idle_queue_is_not_put_there(tmp_path: Path) -> None:
+    store = small_store(tmp_path)
+    store.put(message(queue_id=1), NOW_MS)
+    ends = [store.put(message(queue_id=0), NOW_MS).end_offset for _ in range(5)]
+    store.dispatch_to(store.log_end)
+    store.close()
+    overwrite(log_file(tmp_path), ends[2] + 12, (1).to_bytes(4, "big"))
+    store = small_store(tmp_path)
+    assert [store.queue_bounds("T", queue) for queue in (0, 1)] == [(0, 5), (0, 1)]
+    assert [(bad.place.queue_id, bad.place.slot) for bad in store.recovery.damaged] == [(0, 3)]

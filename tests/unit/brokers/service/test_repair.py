@@ -242,3 +242,37 @@ async def test_consumers_get_what_is_in_front_then_the_repaired_message_and_miss
             offset = int(answer.ext["nextBeginOffset"])
         assert seen == [b"0", b"1", b"2", b"3", b"4"]
         await repairs.close()
+
+
+@pytest.mark.parametrize("others", [[], [(1, 35)], [(3, 88)]])
+@pytest.mark.parametrize("at", [12, 15, 20, 26, 27])
+@pytest.mark.parametrize("number", [0, 2, COUNT - 1])
+async def test_a_header_that_asks_for_another_place_is_put_back_after_a_start(
+    tmp_path: Path, number: int, at: int, others: list[tuple[int, int]]
+) -> None:
+    async with Pair(tmp_path) as pair:
+        pair.stores[0].close()
+        for message_hit, byte in [(number, at), *others]:
+            flip(tmp_path / "own", pair.offsets[message_hit] + byte)
+        store = pair.stores[0] = small_store(tmp_path / "own")
+        repairs = Repairs(store, pair.client, lambda: pair.sources, pair._report, Clock())
+        for bad in store.recovery.damaged:
+            assert await repairs.waited(bad, "start")
+        answer = store.query("T", 0, 0, 32)
+        assert answer.refused is None or await repairs.waited(answer.refused, "pull")
+        assert bodies(store) == bodies(pair.stores[1]) and sorted(store.queue_ids()) == [("T", 0)]
+
+
+async def test_a_message_that_another_queue_leads_to_as_well_is_not_taken_from_its_own(tmp_path: Path) -> None:
+    async with Pair(tmp_path) as pair:
+        store = pair.stores[0]
+        flip(tmp_path / "own", pair.offsets[2] + 15)
+        named = int.from_bytes(store.read_log(pair.offsets[2] + 12, 4), "big")
+        stranger = store.queues.get_or_create("T", named)
+        assert stranger is not None and named > 0
+        size = pair.offsets[3] - pair.offsets[2]
+        stranger.append(2, pack_entry(pair.offsets[2], size, 0), pair.offsets[2])
+        bad = store.query("T", 0, 0, 32).refused
+        assert bad is not None and bad.place.slot == 2
+        assert await pair.repairs.waited(bad, "pull")
+        assert bodies(store) == bodies(pair.stores[1])

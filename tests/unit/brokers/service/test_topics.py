@@ -124,3 +124,9 @@ def test_attributes_and_filter_types_have_their_bounds() -> None:
     for row in ({"attributes": {"reserve.time": "9" * 9_000}}, {"topicFilterType": "x" * 256}):
         with pytest.raises(ValueError, match="characters"):
             TopicConfig.from_wire({"topicName": "T", **row})
+
+
+def test_a_queue_that_no_topic_can_have_makes_no_topic_unusable() -> None:
+    table = TopicTable()
+    assert table.missing_for([("T", 1 << 26)]) == []
+    assert [one.read_queues for one in table.missing_for([("T", 2), ("T", 65_535)])] == [3]
