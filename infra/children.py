@@ -47,7 +47,7 @@ def spawn(
             env=dict(os.environ if environ is None else environ),
             cwd=cwd,
             start_new_session=True,
-            preexec_fn=lambda: _die_with(parent),
+            preexec_fn=lambda: _die_with(parent),  # noqa: PLW1509 one call that takes no lock
         )
 
 

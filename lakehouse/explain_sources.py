@@ -108,7 +108,7 @@ def _span_ms(election: Row) -> tuple[int, int]:
 def _events(lake: Lake, here: Filter, epoch: int | None, span_ms: tuple[int, int] | None) -> Events:
     of_epoch = {} if epoch is None else {name: [(column, "=", epoch)] for name, column in EPOCH_COLUMNS.items()}
     in_time = [] if span_ms is None else [("at_ms", ">=", span_ms[0]), ("at_ms", "<=", span_ms[1])]
-    which = {**dict.fromkeys(EPOCH_COLUMNS, []), **dict.fromkeys(EVENTS_IN_TIME, in_time), **of_epoch}
+    which = {**{name: [] for name in EPOCH_COLUMNS}, **dict.fromkeys(EVENTS_IN_TIME, in_time), **of_epoch}
     return Events({name: read(lake, BY_NAME[f"silver/{name}"], filters=[*here, *more]).to_pylist() for name, more in which.items()})
 
 

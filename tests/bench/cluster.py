@@ -65,7 +65,7 @@ class BenchCluster:
         command = [sys.executable, "-m", "infra", verb, "--dir", str(self.folder.root), *flags]
         try:
             # A group of its own: Ctrl-C reaches this process, which then stops the cluster in order.
-            done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=limit_s, start_new_session=True)
+            done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=limit_s, start_new_session=True, check=False)
         except subprocess.TimeoutExpired:
             raise BenchFailed(f"regent {verb} did not return within {limit_s:.0f} s") from None
         if done.returncode:

@@ -118,7 +118,7 @@ class FoldedSet:
 
     def publish(self) -> None:
         """1008 to all who run."""
-        for broker_id, replica in list(self.replicas.items()):
+        for replica in list(self.replicas.values()):
             replica.notice(self._notice())
 
     def _notice(self) -> RoleNotice:

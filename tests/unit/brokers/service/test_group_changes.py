@@ -91,5 +91,5 @@ async def test_a_stranger_pushes_no_groups(tmp_path: Path) -> None:
         body = groups(1, g=1).text()
         assert (await slave.ask(RemotingCommand.request(19013, {"regentMasterEpoch": "3"}, body))).code == 16
         slave.believes = True
-        for body, ext, code in ((b"x", "3", 1), (body, "x", 1), (body, "2", 14), (body, "3", 0)):
-            assert (await slave.ask(RemotingCommand.request(19013, {"regentMasterEpoch": ext}, body))).code == code
+        for told, ext, code in ((b"x", "3", 1), (body, "x", 1), (body, "2", 14), (body, "3", 0)):
+            assert (await slave.ask(RemotingCommand.request(19013, {"regentMasterEpoch": ext}, told))).code == code
