@@ -21,11 +21,7 @@ def add_arguments(parser: argparse.ArgumentParser, verb: str) -> None:
     """Flags of the verb."""
     match verb:
         case "elect":
-            parser.add_argument("name", metavar="SET", help="the broker set")
-            parser.add_argument("id", metavar="ID", type=int, nargs="?",
-                                help="the replica that shall be master (default: the best one, and only if a master is wanting)")
-            parser.add_argument("--unclean", action="store_true",
-                                help=f"allow a replica outside of the SyncStateSet: messages may be lost. Sets {UNCLEAN} for this election only")
+            _add_elect(parser)
         case "transfer":
             parser.add_argument("name", metavar="CONTROLLER_ID|SET", nargs="?",
                                 help="the controller that shall lead (default: the best standby), or a broker set whose master shall hand over")
@@ -40,6 +36,14 @@ def add_arguments(parser: argparse.ArgumentParser, verb: str) -> None:
         parser.add_argument("--yes", action="store_true", help="do not ask")
     add_where(parser)
     parser.add_argument("--json", action="store_true", help="the result as one JSON document")
+
+
+def _add_elect(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("name", metavar="SET", help="the broker set")
+    parser.add_argument("id", metavar="ID", type=int, nargs="?",
+                        help="the replica that shall be master (default: the best one, and only if a master is wanting)")
+    parser.add_argument("--unclean", action="store_true",
+                        help=f"allow a replica outside of the SyncStateSet: messages may be lost. Sets {UNCLEAN} for this election only")
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -188,6 +188,21 @@ def steps(goals: Sequence[Goal], java: Sequence[str], regent: Sequence[str], to_
     """What the operator does, in this order. `java`, `regent`: the controllers of either side."""
     names, target = ",".join(goal.name for goal in goals), ";".join(java)
     check = f"regent controller export --to {to_address} --sets {names} --check --controller '{';'.join(regent)}'"
+    return [
+        Step("Drive the Java controller there (no broker hears of it).",
+             (f"regent controller export --to {to_address} --sets {names} --controller '{';'.join(regent)}'",), "every set is 'exported' or 'there already'"),
+        Step(f"Stop every Regent controller ({', '.join(regent)}). Brokers serve on; until they have arrived there nobody elects."
+             " Start no broker in this time."),
+        Step("Prove by the brokers that nothing changed in between.", (check,), "all checks ok; otherwise it says the way back"),
+        *_moves(goals, java, target),
+        Step("Wait until each set has its master and members there, then they are run from there.", (check,), "master, arrived: all"),
+        Step("Put the new address into whatever deploys the brokers. Way back before the brokers were told: start Regent's"
+             " controllers again. Afterwards: 'regent controller import'."),
+    ]  # fmt: skip
+
+
+def _moves(goals: Sequence[Goal], java: Sequence[str], target: str) -> list[Step]:
+    """How the brokers of each kind hear of their new controllers."""
     told = [f"mqadmin updateBrokerConfig -b {goal.addresses[one]} -k controllerAddr -v '{target}'"
             for goal in goals for one in _masters_first(goal) if one in goal.java_brokers]
     own = [f"{goal.name} {one} at {goal.addresses[one]}" for goal in goals for one in _masters_first(goal) if one not in goal.java_brokers]
@@ -197,17 +212,7 @@ def steps(goals: Sequence[Goal], java: Sequence[str], regent: Sequence[str], to_
     if own:
         moves.append(Step(f"Regent's own brokers: set controllers = {list(java)} in the configuration, restart the master first,"
                           f" then the slaves: {'; '.join(own)}."))
-    return [
-        Step("Drive the Java controller there (no broker hears of it).",
-             (f"regent controller export --to {to_address} --sets {names} --controller '{';'.join(regent)}'",), "every set is 'exported' or 'there already'"),
-        Step(f"Stop every Regent controller ({', '.join(regent)}). Brokers serve on; until they have arrived there nobody elects."
-             " Start no broker in this time."),
-        Step("Prove by the brokers that nothing changed in between.", (check,), "all checks ok; otherwise it says the way back"),
-        *moves,
-        Step("Wait until each set has its master and members there, then they are run from there.", (check,), "master, arrived: all"),
-        Step("Put the new address into whatever deploys the brokers. Way back before the brokers were told: start Regent's"
-             " controllers again. Afterwards: 'regent controller import'."),
-    ]  # fmt: skip
+    return moves
 
 
 def _masters_first(goal: Goal) -> list[int]:

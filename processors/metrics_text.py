@@ -32,6 +32,19 @@ class Disk:
     snapshot_offset: int = -1
     snapshot_age_s: float = -1.0
 
+# Name, meaning, and the field of `Metrics` that counts it since the start.
+COUNTED: tuple[tuple[str, str, str], ...] = (
+    ("regent_repeated_refusals", "Requests answered by a refusal that is recorded already", "repeated_refusals"),
+    ("regent_rate_limited", "Requests turned away because too many of their kind came", "rate_limited"),
+    ("regent_unrecorded_refusals", "Requests about unknown sets, refused without a record because there were too many", "unrecorded_refusals"),
+    ("regent_role_notices_undelivered", "Role notices whose broker could not be reached; it polls", "notices_undelivered"),
+    ("regent_role_notices_deferred", "Role notices that waited: too many connections were being made", "notices_deferred"),
+    ("regent_role_notices_dropped", "Role notices for which there was no room even to wait; brokers poll", "notices_dropped"),
+    ("regent_strange_heartbeats", "Brokers' heartbeats ignored: of another process than the registered one", "strange_heartbeats"),
+    ("regent_strange_requests", "Requests in a replica's name refused: without its check code, or with another one", "strange_requests"),
+    ("regent_strange_peer_words", "Controllers' heartbeats ignored: of strangers, or with offsets that cannot be", "strange_peer_words"),
+)
+
 
 class _Page(Collector):
     """One scrape. Java's series carry who and where in labels; ours leave that to Prometheus' own instance label."""
@@ -100,15 +113,8 @@ class _Page(Collector):
         for (refusal, code), count in sorted(counted.refused.items()):
             refused.add_metric([refusal, str(code)], count)
         yield refused
-        yield CounterMetricFamily("regent_repeated_refusals", "Requests answered by a refusal that is recorded already", counted.repeated_refusals)
-        yield CounterMetricFamily("regent_rate_limited", "Requests turned away because too many of their kind came", counted.rate_limited)
-        yield CounterMetricFamily("regent_unrecorded_refusals", "Requests about unknown sets, refused without a record because there were too many", counted.unrecorded_refusals)
-        yield CounterMetricFamily("regent_role_notices_undelivered", "Role notices whose broker could not be reached; it polls", counted.notices_undelivered)
-        yield CounterMetricFamily("regent_role_notices_deferred", "Role notices that waited: too many connections were being made", counted.notices_deferred)
-        yield CounterMetricFamily("regent_role_notices_dropped", "Role notices for which there was no room even to wait; brokers poll", counted.notices_dropped)
-        yield CounterMetricFamily("regent_strange_heartbeats", "Brokers' heartbeats ignored: of another process than the registered one", counted.strange_heartbeats)
-        yield CounterMetricFamily("regent_strange_requests", "Requests in a replica's name refused: without its check code, or with another one", counted.strange_requests)
-        yield CounterMetricFamily("regent_strange_peer_words", "Controllers' heartbeats ignored: of strangers, or with offsets that cannot be", counted.strange_peer_words)
+        for name, meaning, attribute in COUNTED:
+            yield CounterMetricFamily(name, meaning, getattr(counted, attribute))
         yield CounterMetricFamily("regent_fold_seconds", "Time spent deciding and applying records", counted.fold_ns / 1e9)
 
     def _seen(self, figures: Figures) -> Iterator[Metric]:

@@ -90,8 +90,8 @@ def keys_of_records(records: Iterable[Record]) -> list[IndexedKey]:
                 add((of(topic, unique), physical, store_ms))
         if words:
             if len(words) < 64 and b" " not in words and words.isascii():
-                value = topic_hash * powers[len(words)] + 31 * int(words.translate(high), 31) + int(words.translate(low), 31)
-                value &= 0xFFFFFFFF
+                value = 31 * int(words.translate(high), 31) + int(words.translate(low), 31)
+                value = (value + topic_hash * powers[len(words)]) & 0xFFFFFFFF
                 add((value if value < 0x80000000 else (0x100000000 - value) & 0x7FFFFFFF, physical, store_ms))
             else:
                 found += [(of(topic, word), physical, store_ms) for word in words.split(b" ") if word]

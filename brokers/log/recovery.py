@@ -45,11 +45,8 @@ def recover(
         return settle_empty(known)
     files = [FileFacts(start, _first_ms(log, start)) for start in log.file_starts]
     made = plan(files, log.file_bytes, known)
-    gone = lacks_from(queues, ends, log.min_offset) if ends is not None else None
-    if made.queues_valid_below is not None:
-        queues.keep_valid_below(made.queues_valid_below, ends)
+    lacking = _cut_queues_back(log, queues, made.queues_valid_below, ends, ends_offset)
     dispatched = last_dispatched(log, queues)
-    lacking = [place for place in (queues.lacks_from(ends_offset), gone) if place is not None]
     start = scan_from(made, files, dispatched, min(lacking, default=None))
     walk = LogWalk(
         log.read, start, log.capacity_end, log.file_bytes, check_body=True, written_end=made.written_end,
@@ -68,6 +65,16 @@ def recover(
     queues.mark_unsynced(made.flushed_offset, cut=abnormal and same_boot)
     dispatcher.restart_at(max(read.end, start) if end > start else end)
     return settle(known, made, read, start=start, log_min=log.min_offset, file_bytes=log.file_bytes, cut_bytes=cut)
+
+
+def _cut_queues_back(
+    log: CommitLog, queues: ConsumeQueues, valid_below: int | None, ends: Mapping[tuple[str, int], QueueEnd] | None, ends_offset: int
+) -> list[int]:
+    """Queues have no entries that a loss of power may have spoilt; the places in the log from which others are missing."""
+    gone = lacks_from(queues, ends, log.min_offset) if ends is not None else None
+    if valid_below is not None:
+        queues.keep_valid_below(valid_below, ends)
+    return [place for place in (queues.lacks_from(ends_offset), gone) if place is not None]
 
 
 def _noted(entered: Misplaced, read: Confirmed, key: tuple[str, int], slot: int, physical: int, size: int) -> bool:
