@@ -30,7 +30,7 @@ SPARE_BYTES = 64 << 20
 STARTS = 3
 PEER, FLOOR = "Java broker, same folder", "queue files and log read alone"
 GOALS_S = {10_000: 3.0, 100_000: 30.0}
-# Java needs half a minute for 1,000; 10,000 were not open after four minutes.
+# With more, Java takes minutes.
 JAVA_QUEUES_MAX = 2_000
 
 
